@@ -1,0 +1,27 @@
+# The recipes that people and CI use. `make` lists them.
+
+.PHONY: help demo test test-fast bench lint golden images
+
+help: ## list the recipes
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: ## a local cluster with spiderpool on it, shown step by step (or your own cluster: KUBECONFIG=…)
+	@dev/demo
+
+test: ## everything that a fresh machine can run, with a real cluster
+	@dev/test
+
+test-fast: ## the inner loop: seconds, no cluster
+	@cargo test --quiet --workspace
+
+bench: ## figures, measured on this machine now
+	@dev/bench
+
+lint: ## format, clippy, licences
+	@dev/lint
+
+golden: ## write the golden files anew, for review
+	@PATH="$$(dev/binaries/build helm):$$PATH" INSTA_UPDATE=always cargo test --quiet --workspace --features tests/helm --test chart renders
+
+images: ## the image as an archive to load or push
+	@dev/images/agent

@@ -1,0 +1,4 @@
+FROM scratch
+COPY root /
+ENV PATH=/bin
+CMD ["/bin/sh"]

@@ -1,0 +1,121 @@
+//! The kubelet's device-plugin folder, watched: is a kubelet listening there, and has anything changed?
+//!
+//! inotify is the first line, a slow poll the second. Either only means "look again".
+
+use super::{KUBELET_SOCKET, Kubelet, socket};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use std::convert::Infallible;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+/// What the sessions see of the folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct View {
+    /// The kubelet that listens, if one does.
+    pub(crate) kubelet: Option<Kubelet>,
+    /// Counts looks: each is an occasion to check one's own socket.
+    pub(crate) look: u64,
+}
+
+/// Second line, should a message be lost, and the only one for a folder that did not exist at the start.
+const POLL: Duration = Duration::from_secs(5);
+/// A kubelet makes its socket a moment before it listens; until then this is the pause between two looks.
+const NOT_YET: Duration = Duration::from_millis(20);
+/// A file that nobody has listened at for this long was left behind by a dead kubelet.
+const STALE: Duration = Duration::from_secs(3);
+/// Files come in bursts; one look answers for all within this time.
+const BURST: Duration = Duration::from_millis(5);
+
+/// inotify is not to be had.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use inotify; raise fs.inotify.max_user_instances on this host")]
+pub(crate) struct NoInotify(#[from] notify::Error);
+
+/// The latest view of the first of `folders` in which a kubelet listens, and the task that keeps it.
+pub(crate) fn watch(
+    folders: Vec<PathBuf>,
+) -> Result<(watch::Receiver<View>, impl Future<Output = Result<(), Infallible>>), NoInotify> {
+    let changed = Arc::new(Notify::new());
+    let signal = Arc::clone(&changed);
+    let inotify = notify::recommended_watcher(move |_| signal.notify_one())?;
+    let (view, latest) = watch::channel(View::default());
+    Ok((latest, run(Watched { inotify, folders, inodes: Vec::new() }, changed, view)))
+}
+
+async fn run(mut watched: Watched, changed: Arc<Notify>, view: watch::Sender<View>) -> Result<(), Infallible> {
+    let started = Instant::now();
+    let mut stale_since = None;
+    loop {
+        watched.renew();
+        let (kubelet, silent) = look(&watched.folders).await;
+        report(view.borrow().kubelet.as_ref(), kubelet.as_ref(), &watched.folders, started);
+        view.send_modify(|view| *view = View { kubelet: kubelet.clone(), look: view.look + 1 });
+        let since = *stale_since.get_or_insert_with(Instant::now);
+        if !silent {
+            stale_since = None;
+        }
+        let pause = if silent && since.elapsed() < STALE { NOT_YET } else { POLL };
+        if timeout(pause, changed.notified()).await.is_ok() {
+            sleep(BURST).await;
+        }
+    }
+}
+
+/// The first kubelet that listens; and whether there is one that has a socket and does not.
+async fn look(folders: &[PathBuf]) -> (Option<Kubelet>, bool) {
+    let mut silent = false;
+    for folder in folders {
+        let path = folder.join(KUBELET_SOCKET);
+        let Some(socket) = socket::Identity::at(&path) else { continue };
+        if socket::answers(&path).await {
+            return (Some(Kubelet { folder: folder.clone(), socket }), false);
+        }
+        silent = true;
+    }
+    (None, silent)
+}
+
+fn report(before: Option<&Kubelet>, now: Option<&Kubelet>, folders: &[PathBuf], started: Instant) {
+    if before == now && started.elapsed() > POLL {
+        return;
+    }
+    match (before, now) {
+        (Some(before), Some(now)) if before == now => {}
+        (_, Some(now)) => tracing::info!(pluginDir = %now.folder.display(), "selected network resource plugin path"),
+        (Some(_), None) => tracing::warn!("the kubelet does not listen any more"),
+        (None, None) => tracing::debug!(looked_in = ?folders, "no kubelet listens yet"),
+    }
+}
+
+/// The folders under inotify. A folder that was made anew needs a new watch.
+struct Watched {
+    inotify: RecommendedWatcher,
+    folders: Vec<PathBuf>,
+    inodes: Vec<Option<(u64, u64)>>,
+}
+
+impl Watched {
+    fn renew(&mut self) {
+        self.inodes.resize(self.folders.len(), None);
+        for (folder, watched) in self.folders.iter().zip(&mut self.inodes) {
+            let inode = std::fs::metadata(folder).ok().map(|meta| (meta.dev(), meta.ino()));
+            if inode == *watched {
+                continue;
+            }
+            if watched.take().is_some() {
+                // It may be gone with the folder already.
+                let _ = self.inotify.unwatch(folder);
+            }
+            if inode.is_some() {
+                match self.inotify.watch(folder, RecursiveMode::NonRecursive) {
+                    Ok(()) => *watched = inode,
+                    Err(error) => tracing::warn!(folder = %folder.display(), %error, "cannot watch; looking every 5 s"),
+                }
+            }
+        }
+    }
+}

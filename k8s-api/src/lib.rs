@@ -1,0 +1,19 @@
+//! Kubernetes names and shapes: what users write, read purely.
+//!
+//! Nothing here opens a file, a socket or a client: text and plain values come in, validated values and faults go out.
+//! The node agent and the controller call the same readers, so they cannot differ about what a configuration means.
+//!
+//! ```text
+//! conf.yml ──> conf::Conf ──┐
+//! Node labels ──────────────┼──> offer::offer ──> the device sets that a node advertises
+//! NICs of the node ─────────┘
+//! ```
+
+pub mod conf;
+pub mod glob;
+pub mod names;
+pub mod nic;
+pub mod offer;
+pub mod resource;
+pub mod selector;
+mod syntax;

@@ -1,0 +1,21 @@
+//! Compiles the contracts without protoc. The device-plugin API is compiled twice: see `src/lib.rs`.
+
+use std::{env, fs, io, path::PathBuf};
+
+const DEVICE_PLUGIN: &str = "deviceplugin/v1beta1/api.proto";
+
+fn main() -> io::Result<()> {
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
+    let files = || protox::compile([DEVICE_PLUGIN], ["."]).map_err(io::Error::other);
+    tonic_prost_build::configure().compile_fds(files()?)?;
+
+    let plugin = out.join("plugin");
+    fs::create_dir_all(&plugin)?;
+    tonic_prost_build::configure()
+        .build_client(false)
+        .extern_path(".v1beta1.ListAndWatchResponse", "crate::encoded::EncodedList")
+        .out_dir(plugin)
+        .compile_fds(files()?)?;
+    println!("cargo::rerun-if-changed={DEVICE_PLUGIN}");
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! The admin port: `/live`, `/ready`, `/metrics`.
+
+use bytes::Bytes;
+use http::{Response, StatusCode, header};
+use http_body_util::Full;
+use kubert::admin::{Bound, Builder};
+use prometheus_client::registry::Registry;
+use std::net::SocketAddr;
+
+/// The port could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open the admin port {address}; if another program on this host has it, choose another port")]
+pub struct Unavailable {
+    address: SocketAddr,
+    source: kubert::admin::BindError,
+}
+
+/// Opens the port. It answers once [`Bound::spawn`] is called, and says unready until its `readiness()` is set.
+pub fn bind(address: SocketAddr, metrics: Registry) -> Result<Bound, Unavailable> {
+    Builder::new(address)
+        .with_handler("/metrics", move |_| exposition(&metrics))
+        .bind()
+        .map_err(|source| Unavailable { address, source })
+}
+
+fn exposition(metrics: &Registry) -> Response<Full<Bytes>> {
+    let mut text = String::new();
+    match prometheus_client::encoding::text::encode(&mut text, metrics) {
+        Ok(()) => answer(StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", text),
+        Err(error) => answer(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", error.to_string()),
+    }
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,21 @@
+//! What every long-running binary shares.
+//!
+//! A process is a [`Tasks`]: it spawns what must run for as long as the process does, and when a signal comes or one of
+//! them ends, it stops them all within a deadline. The [`admin`] port answers `/live`, `/ready` and `/metrics`; it says
+//! ready once every [`Hold`] of the [`Gate`] is released.
+
+pub mod admin;
+mod chain;
+mod gate;
+pub mod log;
+mod tasks;
+
+pub use chain::Chain;
+pub use gate::{Gate, Hold};
+pub use tasks::{Ended, Tasks};
+
+/// Chooses the TLS implementation for the process. First line of every `main`: TLS clients panic without it.
+pub fn install_crypto() {
+    // An error means that one is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}

@@ -1,0 +1,153 @@
+//! etcd and kube-apiserver on free loopback ports: enough for all that needs no kubelet. About 3 s.
+
+use crate::agent::free_port;
+use crate::process::{Running, root, run};
+use crate::wait;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A Kubernetes API of its own. It ends with this value.
+#[derive(Debug)]
+pub struct ApiServer {
+    folder: TempDir,
+    url: String,
+    _processes: [Running; 2],
+}
+
+/// One finished request, from the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Who asked.
+    pub user: String,
+    /// `get`, `list`, `watch`, `create` and so on.
+    pub verb: String,
+    /// Path and query.
+    pub uri: String,
+}
+
+/// Everybody who may do everything.
+pub const ADMIN: &str = "admin";
+/// A user without rights of its own, for a program under test.
+pub const AGENT: &str = "spiderpool-agent";
+
+const START: Duration = Duration::from_mins(1);
+
+impl ApiServer {
+    /// Starts both and waits until they answer.
+    pub async fn start() -> Self {
+        runtime::install_crypto();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let programs = run("dev/binaries/build", ["etcd", "kubernetes"]);
+        let program = |name: &str| {
+            let mut found = programs.split(':').map(|folder| Path::new(folder).join(name));
+            found.find(|path| path.exists()).unwrap_or_else(|| panic!("dev/binaries/build makes {name}"))
+        };
+
+        let etcd_url = format!("http://127.0.0.1:{}", free_port());
+        let etcd = Running::start(
+            &program("etcd"),
+            &[
+                format!("--data-dir={}", at("etcd")),
+                format!("--listen-client-urls={etcd_url}"),
+                format!("--advertise-client-urls={etcd_url}"),
+                format!("--listen-peer-urls=http://127.0.0.1:{}", free_port()),
+                "--unsafe-no-fsync".to_owned(),
+            ],
+            &[],
+            &folder.path().join("etcd.log"),
+        );
+
+        let tokens = format!("{ADMIN}-token,{ADMIN},1,\"system:masters\"\n{AGENT}-token,{AGENT},2,\n");
+        fs::write(at("tokens.csv"), tokens).expect("writable");
+        let policy =
+            "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: Metadata}]}";
+        fs::write(at("audit-policy.yaml"), policy).expect("writable");
+        run("openssl", ["genrsa", "-out", &at("sa.key"), "2048"]);
+        let port = free_port();
+        let api_server = Running::start(
+            &program("kube-apiserver"),
+            &[
+                format!("--etcd-servers={etcd_url}"),
+                format!("--secure-port={port}"),
+                "--bind-address=127.0.0.1".to_owned(),
+                format!("--cert-dir={}", at("pki")),
+                format!("--token-auth-file={}", at("tokens.csv")),
+                "--authorization-mode=RBAC".to_owned(),
+                format!("--service-account-key-file={}", at("sa.key")),
+                format!("--service-account-signing-key-file={}", at("sa.key")),
+                "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+                "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+                "--disable-admission-plugins=ServiceAccount".to_owned(),
+                format!("--audit-policy-file={}", at("audit-policy.yaml")),
+                format!("--audit-log-path={}", at("audit.log")),
+            ],
+            &[],
+            &folder.path().join("api-server.log"),
+        );
+
+        let url = format!("https://127.0.0.1:{port}");
+        let started = Self { folder, url, _processes: [api_server, etcd] };
+        wait::until("the API server", START, async || started.answers().await).await;
+        started
+    }
+
+    async fn answers(&self) -> anyhow::Result<()> {
+        let ready = kube::api::ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&());
+        let namespaces = kube::Api::<kube::api::DynamicObject>::all_with(self.try_client(ADMIN).await?, &ready);
+        namespaces.get("default").await?;
+        Ok(())
+    }
+
+    async fn try_client(&self, user: &str) -> anyhow::Result<Client> {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig(user))?;
+        Ok(Client::try_from(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)?)
+    }
+
+    /// A client as `user`.
+    pub async fn client(&self, user: &str) -> Client {
+        self.try_client(user).await.expect("the server answered before")
+    }
+
+    /// A kubeconfig file for `user`.
+    pub fn kubeconfig(&self, user: &str) -> PathBuf {
+        let authority = self.folder.path().join("pki/apiserver.crt");
+        let path = self.folder.path().join(format!("{user}.kubeconfig"));
+        let text = format!(
+            "apiVersion: v1
+kind: Config
+clusters: [{{name: c, cluster: {{server: \"{}\", certificate-authority: {}}}}}]
+users: [{{name: u, user: {{token: {user}-token}}}}]
+contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
+current-context: c
+",
+            self.url,
+            authority.display()
+        );
+        fs::write(&path, text).expect("writable");
+        path
+    }
+
+    /// Every request of `user` that was answered so far.
+    pub fn requests_of(&self, user: &str) -> Vec<Request> {
+        let log = fs::read_to_string(self.folder.path().join("audit.log")).unwrap_or_default();
+        let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let text = |entry: &Value, at: &str| entry.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let requests = entries.map(|entry| Request {
+            user: text(&entry, "/user/username"),
+            verb: text(&entry, "/verb"),
+            uri: text(&entry, "/requestURI"),
+        });
+        requests.filter(|request| request.user == user).collect()
+    }
+}
+
+/// The folder of the checkout's chart.
+pub fn chart() -> PathBuf {
+    root().join("charts/spiderpool")
+}

@@ -1,0 +1,174 @@
+//! A whole cluster, from `dev/cluster`, with the chart installed. Tests of it run under `dev/cluster exec`.
+
+use crate::process::run;
+use crate::wait;
+use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+use std::time::Duration;
+
+/// The chart is installed and this talks to its cluster.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+}
+
+/// Resource of the quick start that counts sub-interfaces.
+pub const SUB_ENI: &str = "spidernet.io/sub-eni";
+/// Resource of the quick start that says a NIC is there.
+pub const ETH1_NIC: &str = "spidernet.io/eth1-nic";
+
+/// The node that carries the label of the quick start. The last node never does.
+pub const MATCHING: &str = "node1";
+/// A node to change labels and NICs on.
+pub const CHANGING: &str = "node2";
+/// A node that no sub-interface rule ever matches.
+pub const OTHER: &str = "node3";
+
+/// For what takes a kubelet, a scheduler and a container runtime on a busy machine.
+pub const SOON: Duration = Duration::from_mins(1);
+
+impl Cluster {
+    /// Installs or upgrades the release with the values of the contract's quick start and labels [`MATCHING`].
+    pub async fn installed() -> Self {
+        runtime::install_crypto();
+        assert!(std::env::var_os("SPIDERPOOL_CLUSTER_DIR").is_some(), "run this under `dev/cluster exec -- …`");
+        let cluster = Self { client: Client::try_default().await.expect("exec sets KUBECONFIG") };
+        cluster.label(MATCHING, "key", Some("value")).await;
+        helm_install(&["--set-string=spiderpoolAgent.podAnnotations.tests=yes"]);
+        cluster
+    }
+
+    fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    /// Pods of the namespace that tests use.
+    pub fn pods(&self) -> Api<Pod> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// Pods of the agent on `node`.
+    pub async fn agents_on(&self, node: &str) -> Vec<Pod> {
+        let agents = Api::<Pod>::namespaced(self.client.clone(), "kube-system");
+        let ours = ListParams::default()
+            .labels("app.kubernetes.io/component=spiderpool-agent")
+            .fields(&format!("spec.nodeName={node}"));
+        agents.list(&ours).await.expect("pods can be listed").items
+    }
+
+    /// Sets or removes a label of a node.
+    pub async fn label(&self, node: &str, key: &str, value: Option<&str>) {
+        let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
+        self.nodes().patch(node, &PatchParams::default(), &patch).await.expect("labels can be changed");
+    }
+
+    /// What the Node object says is allocatable; none where the resource does not show.
+    pub async fn allocatable(&self, node: &str, resource: &str) -> Option<String> {
+        let node = self.nodes().get(node).await.expect("nodes can be read");
+        node.status?.allocatable?.get(resource).map(|quantity| quantity.0.clone())
+    }
+
+    /// Waits until the Node object says so. 10 000 is written as 10k.
+    pub async fn until_allocatable(&self, node: &str, resource: &str, wanted: Option<&str>) {
+        wait::until(format!("{resource} = {wanted:?} on {node}"), SOON, async || {
+            let found = self.allocatable(node, resource).await;
+            if found.as_deref() == wanted { Ok(()) } else { Err(format!("it is {found:?}")) }
+        })
+        .await;
+    }
+
+    /// Creates a pod that asks for `count` of `resource`, on nodes with the label of the quick start.
+    pub async fn create_pod(&self, name: &str, resource: &str, count: u32) {
+        let amount = json!({resource: count.to_string()});
+        let pod = serde_json::from_value(json!({
+            "metadata": {"name": name},
+            "spec": {
+                "terminationGracePeriodSeconds": 0,
+                "automountServiceAccountToken": false,
+                "nodeSelector": {"key": "value"},
+                "containers": [{
+                    "name": "sleep", "image": "localhost/spiderpool/busybox:1", "imagePullPolicy": "Never",
+                    "command": ["sleep", "100000"],
+                    "resources": {"requests": amount, "limits": amount},
+                }],
+            },
+        }));
+        self.pods().create(&PostParams::default(), &pod.expect("a pod")).await.expect("pods can be created");
+    }
+
+    /// The phase of a pod, `Running` once its container is ready.
+    pub async fn phase(&self, name: &str) -> anyhow::Result<String> {
+        let pod = self.pods().get(name).await?;
+        let status = pod.status.context("no status yet")?;
+        let phase = status.phase.context("no phase yet")?;
+        let ready = status.container_statuses.unwrap_or_default().iter().all(|container| container.ready);
+        Ok(if phase == "Running" && !ready { "Starting".to_owned() } else { phase })
+    }
+
+    /// Waits until a pod is in this phase.
+    pub async fn until_phase(&self, name: &str, wanted: &str) {
+        wait::until(format!("pod {name} {wanted}"), SOON, async || {
+            let phase = self.phase(name).await?;
+            ensure!(phase == wanted, "it is {phase}");
+            Ok(())
+        })
+        .await;
+    }
+
+    /// Waits until the scheduler has said `reason` of a pod.
+    pub async fn until_unschedulable(&self, name: &str, reason: &str) {
+        let events = Api::<Event>::default_namespaced(self.client.clone());
+        let of_pod = ListParams::default().fields(&format!("involvedObject.name={name},reason=FailedScheduling"));
+        wait::until(format!("{reason:?} on pod {name}"), SOON, async || {
+            let messages: Vec<_> = events.list(&of_pod).await?.items.into_iter().filter_map(|e| e.message).collect();
+            ensure!(messages.iter().any(|message| message.contains(reason)), "events: {messages:?}");
+            Ok(())
+        })
+        .await;
+    }
+
+    /// Deletes pods and waits until they are gone.
+    pub async fn delete_pods(&self, names: &[&str]) {
+        for name in names {
+            let _ = self.pods().delete(name, &DeleteParams::default()).await;
+        }
+        for name in names {
+            wait::until(format!("the end of pod {name}"), SOON, async || {
+                ensure!(self.pods().get_opt(name).await?.is_none(), "it is still there");
+                Ok(())
+            })
+            .await;
+        }
+    }
+}
+
+/// Installs the chart of the checkout with the quick start's values and waits for it.
+pub fn helm_install(more: &[&str]) {
+    let fixed = [
+        "upgrade",
+        "--install",
+        "spiderpool",
+        "charts/spiderpool",
+        "--namespace=kube-system",
+        "--wait",
+        "--timeout=2m",
+        "--values=tests/data/values/quick-start.yaml",
+        "--set=spiderpoolAgent.image.registry=localhost",
+        // The quick start's rule, and NICs that tests add and remove.
+        "--set=spiderpoolAgent.networkResourcePlugin.resourceAdvertisement.masterNIC.rules[1].includeInterfaces={ext*}",
+    ];
+    run("helm", fixed.iter().chain(more));
+}
+
+/// Runs `dev/cluster` on the cluster that the test runs in.
+pub fn dev_cluster(arguments: &[&str]) -> String {
+    run("dev/cluster", arguments)
+}
+
+/// Runs a shell line in a node's namespaces.
+pub fn in_node(node: &str, line: &str) -> String {
+    dev_cluster(&["node-exec", node, "--", "sh", "-c", line])
+}

@@ -1,0 +1,138 @@
+//! The agent against a real API server, without a kubelet.
+
+use anyhow::ensure;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+use std::time::Duration;
+use tests::agent::Agent;
+use tests::api_server::{ADMIN, AGENT, ApiServer};
+use tests::wait;
+
+const SOON: Duration = Duration::from_secs(20);
+
+const CONF: &str = "
+iaasNetworkProvider: {serverUrl: http://provider.example}
+agent:
+  networkResourcePlugin:
+    enabled: true
+    resourceAdvertisement:
+      subENI: {rules: [{defaultMaxCount: 7, nodeSelector: {cloud: 'yes'}}]}
+";
+
+async fn create_node(server: &ApiServer, name: &str, cloud: &str) {
+    let node = serde_json::from_value(json!({"metadata": {"name": name, "labels": {"cloud": cloud}}}));
+    let nodes = Api::<Node>::all(server.client(ADMIN).await);
+    nodes.create(&PostParams::default(), &node.expect("a node")).await.expect("created");
+}
+
+/// The rights that the chart gives to the agent, and no others.
+async fn grant_what_the_chart_grants(server: &ApiServer) {
+    let client = server.client(ADMIN).await;
+    let role = serde_json::from_value(json!({
+        "metadata": {"name": AGENT},
+        "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}],
+    }));
+    let binding = serde_json::from_value(json!({
+        "metadata": {"name": AGENT},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": AGENT},
+        "subjects": [{"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"}],
+    }));
+    let created = PostParams::default();
+    Api::<ClusterRole>::all(client.clone()).create(&created, &role.expect("a role")).await.expect("created");
+    Api::<ClusterRoleBinding>::all(client).create(&created, &binding.expect("a binding")).await.expect("created");
+}
+
+#[tokio::test]
+async fn the_agent_watches_its_own_node_and_nothing_else() {
+    let server = ApiServer::start().await;
+    grant_what_the_chart_grants(&server).await;
+    create_node(&server, "other", "yes").await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubeconfig = server.kubeconfig(AGENT).display().to_string();
+    let mut agent = Agent::start(folder.path(), "own", CONF, &[("KUBECONFIG", &kubeconfig)]);
+
+    wait::until("an agent that is alive and waits for its Node", SOON, async || {
+        ensure!(agent.page("/live").await?.0 == 200 && agent.page("/ready").await?.0 == 503, "not yet");
+        ensure!(agent.logged().contains("no such Node yet"), "{}", agent.logged());
+        Ok(())
+    })
+    .await;
+    create_node(&server, "own", "no").await;
+    wait::until("ready", SOON, async || {
+        ensure!(agent.page("/ready").await?.0 == 200, "{}", agent.logged());
+        Ok(())
+    })
+    .await;
+    let devices = async || {
+        Ok::<_, anyhow::Error>(agent.page("/metrics").await?.1.contains("devices{resource=\"spidernet.io/sub-eni\"} 7"))
+    };
+    assert!(!devices().await.expect("metrics"), "the rule does not match, and other Nodes do not count");
+
+    let nodes = Api::<Node>::all(server.client(ADMIN).await);
+    let matching = Patch::Merge(json!({"metadata": {"labels": {"cloud": "yes"}}}));
+    nodes.patch("own", &PatchParams::default(), &matching).await.expect("labelled");
+    wait::until("the rule to match", SOON, async || {
+        ensure!(devices().await?, "{}", agent.page("/metrics").await?.1);
+        Ok(())
+    })
+    .await;
+
+    nodes.delete("own", &kube::api::DeleteParams::default()).await.expect("deleted");
+    wait::until("a word about the deleted Node", SOON, async || {
+        ensure!(agent.logged().contains("its last labels stay in force"), "{}", agent.logged());
+        Ok(())
+    })
+    .await;
+    assert!(devices().await.expect("metrics"), "nothing is withdrawn because a Node object is gone");
+
+    let requests = server.requests_of(AGENT);
+    assert!(!requests.is_empty());
+    for request in &requests {
+        let own =
+            request.uri.starts_with("/api/v1/nodes?") && request.uri.contains("fieldSelector=metadata.name%3Down");
+        assert!(own && ["list", "watch"].contains(&request.verb.as_str()), "{request:?}");
+    }
+    assert!(requests.len() <= 10, "watches only: {requests:#?}");
+
+    agent.process.signal("TERM");
+    let code = wait::until("the end of the agent", SOON, async || agent.process.ended().ok_or("it runs")).await;
+    assert_eq!(code, 0, "{}", agent.logged());
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_away_stops_neither_start_nor_nics() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let away = folder.path().join("away.kubeconfig");
+    let port = tests::agent::free_port();
+    std::fs::write(&away, format!("{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{port}'}}}}], users: [{{name: u, user: {{token: t}}}}], contexts: [{{name: c, context: {{cluster: c, user: u}}}}]}}")).expect("writable");
+    let conf = "agent: {networkResourcePlugin: {enabled: true, resourceAdvertisement: {masterNIC: {rules: [{includeInterfaces: ['[!l]*']}, {includeInterfaces: ['?*']}]}}}}";
+    let agent = Agent::start(folder.path(), "own", conf, &[("KUBECONFIG", &away.display().to_string())]);
+    wait::until("interfaces on offer", SOON, async || {
+        ensure!(agent.page("/metrics").await?.1.contains("-nic\"} 10000"), "{}", agent.logged());
+        Ok(())
+    })
+    .await;
+    assert_eq!(agent.page("/ready").await.expect("answers").0, 503, "rules with selectors still wait");
+    assert!(agent.logged().matches("cannot watch the own Node").count() <= 2, "said once:\n{}", agent.logged());
+}
+
+#[tokio::test]
+async fn a_bad_configuration_ends_the_start_with_every_fault() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let conf = "agent:\n  networkResourcePlugin:\n    enable: true\n    kubeletRootDir: var\n";
+    let mut agent = Agent::start(folder.path(), "own", conf, &[]);
+    let code = wait::until("the end of the agent", SOON, async || agent.process.ended().ok_or("it runs")).await;
+    assert_eq!(code, 1);
+    let file = folder.path().join("conf.yml").display().to_string();
+    for part in [
+        file.as_str(),
+        "Failed to load Configmap spiderpool-conf",
+        "line 3: spiderpoolAgent.networkResourcePlugin.enable is not a known key; did you mean enabled?",
+        "line 4: spiderpoolAgent.networkResourcePlugin.kubeletRootDir must be an absolute path",
+    ] {
+        assert!(agent.logged().contains(part), "{part}\nis not in\n{}", agent.logged());
+    }
+}

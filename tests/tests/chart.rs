@@ -1,0 +1,133 @@
+//! The chart, rendered by helm: goldens, refusals, and the agent's own reader on what it renders.
+//!
+//! `INSTA_UPDATE=always cargo test -p tests --features helm --test chart` writes the goldens anew.
+
+use k8s_api::conf::Conf;
+use std::process::Command;
+use tests::process::attempt;
+
+fn render(arguments: &[&str]) -> Result<String, String> {
+    let mut helm = Command::new("helm");
+    helm.args(["template", "spiderpool", "charts/spiderpool", "--namespace=kube-system", "--kube-version=1.36.3"]);
+    let output = attempt(helm.args(arguments));
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout).expect("YAML is UTF-8"))
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+fn rendered(arguments: &[&str]) -> String {
+    render(arguments).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+}
+
+const PLUGIN: &str = "spiderpoolAgent.networkResourcePlugin";
+
+/// conf.yml as it lies in the rendered `ConfigMap`.
+fn conf(manifests: &str) -> String {
+    let (_, block) = manifests.split_once("  conf.yml: |\n").expect("the ConfigMap");
+    let (block, _) = block.split_once("\n---").expect("another manifest follows");
+    block.replace("\n    ", "\n").trim_start().to_owned()
+}
+
+#[test]
+fn renders_as_reviewed() {
+    insta::assert_snapshot!("defaults", rendered(&[]));
+    insta::assert_snapshot!("overview", rendered(&["-f", "tests/data/values/overview.yaml"]));
+    insta::assert_snapshot!("quick-start", rendered(&["-f", "tests/data/values/quick-start.yaml"]));
+}
+
+#[test]
+fn the_agent_reads_what_the_chart_renders() {
+    let conf = |arguments: &[&str]| {
+        let text = conf(&rendered(arguments));
+        Conf::parse(&text).unwrap_or_else(|faults| panic!("{faults}\n{text}"))
+    };
+    let defaults = conf(&[]);
+    assert!(!defaults.provider && !defaults.plugin.enabled);
+    let overview = conf(&["-f", "tests/data/values/overview.yaml"]);
+    assert!(overview.provider && overview.plugin.enabled);
+    let quick_start = conf(&["-f", "tests/data/values/quick-start.yaml"]);
+    assert_eq!((quick_start.plugin.sub_eni.len(), quick_start.plugin.master_nic.len()), (1, 1));
+    let large = format!("{PLUGIN}.resourceAdvertisement.subENI.rules[0].defaultMaxCount=100000");
+    assert_eq!(
+        conf(&["--set", &large]).plugin.sub_eni[0].devices.count(),
+        100_000,
+        "Helm writes 100000 as it is or as 1e+05"
+    );
+}
+
+#[test]
+fn a_misspelt_or_mistyped_value_is_refused_by_name() {
+    let rule = |rule: &str| format!("{PLUGIN}.resourceAdvertisement.{rule}");
+    for (set, named) in [
+        ("spiderpoolAgnt.name=x".to_owned(), "spiderpoolAgnt"),
+        ("spiderpoolAgent.htpPort=1".to_owned(), "htpPort"),
+        ("iaasNetworkProvider.url=http://x".to_owned(), "url"),
+        ("iaasNetworkProvider.serverUrl=ftp://x".to_owned(), "serverUrl"),
+        (format!("{PLUGIN}.enable=true"), "enable"),
+        (format!("{PLUGIN}.enabled=yes-please"), "enabled"),
+        (format!("{PLUGIN}.kubeletRootDir=var/lib"), "kubeletRootDir"),
+        (format!("{PLUGIN}.resourceAdvertisement.subEni.rules=null"), "subEni"),
+        (rule("subENI.rules[0].maxCount=1"), "maxCount"),
+        (rule("subENI.rules[0].defaultMaxCount=-1"), "defaultMaxCount"),
+        (rule("subENI.rules[0].defaultMaxCount=many"), "defaultMaxCount"),
+        (rule("masterNIC.rules[0].includeInterfaces=eth1"), "includeInterfaces"),
+        (rule("masterNIC.rules[0].nodeSelector.matchExpressions[0].operator=in"), "operator"),
+        ("spiderpoolAgent.debug.logLevel=loud".to_owned(), "logLevel"),
+    ] {
+        let error = render(&["--set", &set]).expect_err(&set);
+        assert!(
+            error.contains("don't meet the specifications of the schema") && error.contains(named),
+            "{set}: {error}"
+        );
+    }
+}
+
+#[test]
+fn every_form_of_node_selector_is_taken() {
+    let selector = format!("{PLUGIN}.resourceAdvertisement.subENI.rules[0].nodeSelector");
+    for set in [
+        format!("{selector}.key=value"),
+        format!("{selector}.matchLabels.key=value"),
+        format!("{selector}.matchExpressions[0].key=a,{selector}.matchExpressions[0].operator=Exists"),
+    ] {
+        let text = conf(&rendered(&["--set", &set]));
+        assert!(Conf::parse(&text).is_ok_and(|conf| !conf.plugin.sub_eni[0].selector.is_everything()), "{text}");
+    }
+}
+
+#[test]
+fn the_agent_has_no_more_than_it_needs() {
+    let manifests = rendered(&["-f", "tests/data/values/quick-start.yaml"]);
+    for line in [
+        "privileged: false",
+        "allowPrivilegeEscalation: false",
+        "readOnlyRootFilesystem: true",
+        "drop: [ALL]",
+        "type: RuntimeDefault",
+        "verbs: [list, watch]",
+    ] {
+        assert!(manifests.contains(line), "{line}");
+    }
+    assert!(!manifests.contains("add:"), "no capability is added");
+    assert_eq!(manifests.matches("hostPath:").count(), 2, "the two folders of the kubelet that the contract names");
+    assert_eq!(manifests.matches("verbs:").count(), 1);
+}
+
+#[test]
+fn a_moved_kubelet_root_is_mounted_beside_the_constant_folder() {
+    let manifests = rendered(&["--set", &format!("{PLUGIN}.kubeletRootDir=/data/kubelet/")]);
+    for folder in ["/data/kubelet/device-plugins", "/data/kubelet/plugins_registry", "/var/lib/kubelet/device-plugins"]
+    {
+        assert_eq!(manifests.matches(&format!("path: {folder}\n")).count(), 1, "{folder}");
+        assert_eq!(manifests.matches(&format!("mountPath: {folder}\n")).count(), 1, "{folder}");
+    }
+}
+
+#[test]
+fn the_port_leaves_the_node_only_when_asked_to() {
+    assert!(rendered(&[]).contains("--admin-address=127.0.0.1:5710"));
+    let open = rendered(&["--set", "spiderpoolAgent.prometheus.enabled=true,spiderpoolAgent.httpPort=6000"]);
+    assert!(open.contains("--admin-address=0.0.0.0:6000") && open.contains("port: 6000"));
+}

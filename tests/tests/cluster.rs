@@ -1,0 +1,196 @@
+//! The first run, on a real cluster: kubelets, scheduler, containerd, helm.
+
+use anyhow::ensure;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tests::cluster::{CHANGING, Cluster, ETH1_NIC, MATCHING, OTHER, SOON, SUB_ENI, dev_cluster, in_node};
+use tests::process::{attempt, run};
+use tests::wait;
+
+#[tokio::test]
+async fn the_table_of_the_contract() {
+    let cluster = Cluster::installed().await;
+    cluster.until_allocatable(MATCHING, SUB_ENI, Some("256")).await;
+    cluster.until_allocatable(MATCHING, ETH1_NIC, Some("10k")).await;
+    cluster.until_allocatable(OTHER, ETH1_NIC, Some("10k")).await;
+    // As in the contract, column by column.
+    let columns = r"custom-columns=NAME:.metadata.name,SUB_ENI:.status.allocatable.spidernet\.io/sub-eni,MASTER_NIC:.status.allocatable.spidernet\.io/eth1-nic";
+    let table = run("kubectl", ["get", "nodes", MATCHING, OTHER, "-o", columns]);
+    let rows: Vec<Vec<&str>> = table.lines().map(|row| row.split_whitespace().collect()).collect();
+    assert_eq!(rows, [["NAME", "SUB_ENI", "MASTER_NIC"], [MATCHING, "256", "10k"], [OTHER, "<none>", "10k"]]);
+}
+
+#[tokio::test]
+async fn a_label_turns_a_resource_on_and_off() {
+    let cluster = Cluster::installed().await;
+    cluster.label(CHANGING, "key", Some("value")).await;
+    cluster.until_allocatable(CHANGING, SUB_ENI, Some("256")).await;
+    cluster.label(CHANGING, "key", Some("other")).await;
+    cluster.until_allocatable(CHANGING, SUB_ENI, Some("0")).await;
+    assert_eq!(cluster.allocatable(CHANGING, ETH1_NIC).await.as_deref(), Some("10k"), "the other resource stays");
+    let sockets = in_node(CHANGING, "ls /var/lib/kubelet/device-plugins");
+    assert!(!sockets.contains("sub-eni"), "no socket is left: {sockets}");
+}
+
+#[tokio::test]
+async fn a_nic_comes_and_goes() {
+    let cluster = Cluster::installed().await;
+    dev_cluster(&["add-nic", CHANGING, "ext7"]);
+    cluster.until_allocatable(CHANGING, "spidernet.io/ext7-nic", Some("10k")).await;
+    dev_cluster(&["del-nic", CHANGING, "ext7"]);
+    cluster.until_allocatable(CHANGING, "spidernet.io/ext7-nic", Some("0")).await;
+    assert_eq!(cluster.allocatable(CHANGING, ETH1_NIC).await.as_deref(), Some("10k"), "the other resource stays");
+}
+
+#[tokio::test]
+async fn a_restarted_kubelet_gets_every_resource_again() {
+    let cluster = Cluster::installed().await;
+    cluster.until_allocatable(MATCHING, SUB_ENI, Some("256")).await;
+    cluster.create_pod("stays", SUB_ENI, 1).await;
+    cluster.until_phase("stays", "Running").await;
+    for how in [&["restart-kubelet", MATCHING][..], &["restart-kubelet", "--kill", MATCHING]] {
+        let before = registrations(MATCHING);
+        dev_cluster(how);
+        wait::until("new registrations of both resources", SOON, async || {
+            let now = registrations(MATCHING);
+            if now >= before + 2 { Ok(()) } else { Err(format!("{before} before, {now} now")) }
+        })
+        .await;
+        cluster.until_allocatable(MATCHING, SUB_ENI, Some("256")).await;
+        cluster.until_allocatable(MATCHING, ETH1_NIC, Some("10k")).await;
+    }
+    assert_eq!(cluster.phase("stays").await.expect("there"), "Running", "a pod that has a device is not disturbed");
+    cluster.delete_pods(&["stays"]).await;
+}
+
+#[tokio::test]
+async fn a_killed_agent_comes_back_with_its_resources() {
+    let cluster = Cluster::installed().await;
+    cluster.until_allocatable(MATCHING, SUB_ENI, Some("256")).await;
+    in_node(MATCHING, "kill -9 $(pgrep -f '^/usr/bin/spiderpool-agent ')");
+    wait::until("a restarted agent", SOON, async || {
+        let agents = cluster.agents_on(MATCHING).await;
+        let status = agents.into_iter().find_map(|agent| agent.status).unwrap_or_default();
+        let restarts: i32 = status.container_statuses.unwrap_or_default().iter().map(|c| c.restart_count).sum();
+        ensure!(restarts > 0, "no restart yet");
+        Ok(())
+    })
+    .await;
+    cluster.until_allocatable(MATCHING, SUB_ENI, Some("256")).await;
+    cluster.create_pod("after-kill", SUB_ENI, 1).await;
+    cluster.until_phase("after-kill", "Running").await;
+    cluster.delete_pods(&["after-kill"]).await;
+}
+
+#[tokio::test]
+async fn what_is_used_up_is_refused_and_what_is_given_back_is_used() {
+    let cluster = Cluster::installed().await;
+    cluster.until_allocatable(MATCHING, SUB_ENI, Some("256")).await;
+    for name in ["first", "second", "third"] {
+        cluster.create_pod(name, SUB_ENI, 100).await;
+    }
+    wait::until("two of three to run", SOON, async || {
+        let running = running(&cluster, &["first", "second", "third"]).await;
+        if running.len() == 2 { Ok(()) } else { Err(format!("{running:?} run")) }
+    })
+    .await;
+    let up = running(&cluster, &["first", "second", "third"]).await;
+    let pending = ["first", "second", "third"].into_iter().find(|name| !up.contains(name)).expect("one of three");
+    cluster.until_unschedulable(pending, "Insufficient spidernet.io/sub-eni").await;
+    cluster.delete_pods(&[up[0]]).await;
+    cluster.until_phase(pending, "Running").await;
+    cluster.delete_pods(&["first", "second", "third"]).await;
+}
+
+#[tokio::test]
+async fn the_last_slot_goes_to_one_of_two() {
+    let cluster = Cluster::installed().await;
+    cluster.until_allocatable(MATCHING, SUB_ENI, Some("256")).await;
+    cluster.create_pod("holder", SUB_ENI, 255).await;
+    cluster.until_phase("holder", "Running").await;
+    for round in 0..5 {
+        let names = [format!("racer-{round}-a"), format!("racer-{round}-b")];
+        let names = [names[0].as_str(), names[1].as_str()];
+        tokio::join!(cluster.create_pod(names[0], SUB_ENI, 1), cluster.create_pod(names[1], SUB_ENI, 1));
+        wait::until("one of two to run", SOON, async || {
+            let running = running(&cluster, &names).await.len();
+            if running == 1 { Ok(()) } else { Err(format!("{running} run")) }
+        })
+        .await;
+        let winner = running(&cluster, &names).await[0];
+        let loser = if winner == names[0] { names[1] } else { names[0] };
+        cluster.until_unschedulable(loser, "Insufficient spidernet.io/sub-eni").await;
+        assert_eq!(cluster.phase(loser).await.expect("there"), "Pending");
+        cluster.delete_pods(&[winner]).await;
+        cluster.until_phase(loser, "Running").await;
+        cluster.delete_pods(&[loser]).await;
+    }
+    cluster.delete_pods(&["holder"]).await;
+}
+
+#[tokio::test]
+async fn a_fault_in_the_configuration_shows_where_people_look() {
+    let cluster = Cluster::installed().await;
+    // The schema stops this in Helm; an edited ConfigMap reaches the agent.
+    let broken = r#"{"data":{"conf.yml":"agent:\n  networkResourcePlugin:\n    enabld: true\n"}}"#;
+    run("kubectl", ["-n", "kube-system", "patch", "configmap", "spiderpool-conf", "-p", broken]);
+    let agent = cluster.agents_on(OTHER).await.remove(0).metadata.name.expect("a name");
+    run("kubectl", ["-n", "kube-system", "delete", "pod", &agent]);
+    wait::until("the fault in `kubectl describe pod`", SOON, async || {
+        let described = attempt(Command::new("kubectl").args([
+            "-n",
+            "kube-system",
+            "describe",
+            "pod",
+            "--field-selector",
+            &format!("spec.nodeName={OTHER}"),
+            "-l",
+            "app.kubernetes.io/component=spiderpool-agent",
+        ]));
+        let text = String::from_utf8_lossy(&described.stdout).into_owned();
+        ensure!(
+            text.contains(
+                "line 3: spiderpoolAgent.networkResourcePlugin.enabld is not a known key; did you mean enabled?"
+            ),
+            "{text}"
+        );
+        Ok(())
+    })
+    .await;
+    tests::cluster::helm_install(&["--set-string=spiderpoolAgent.podAnnotations.tests=again"]);
+    cluster.until_allocatable(OTHER, ETH1_NIC, Some("10k")).await;
+}
+
+/// Prints how long a label takes to reach the kubelet's Node object here; the status period is 1 s.
+#[tokio::test]
+async fn a_label_is_seen_within_seconds() {
+    let cluster = Cluster::installed().await;
+    let mut slowest = Duration::ZERO;
+    for value in ["value", "other", "value", "other"] {
+        let started = Instant::now();
+        cluster.label(CHANGING, "key", Some(value)).await;
+        cluster.until_allocatable(CHANGING, SUB_ENI, Some(if value == "value" { "256" } else { "0" })).await;
+        slowest = slowest.max(started.elapsed());
+    }
+    println!("label -> Node object, status period 1 s: at most {slowest:.1?} of 4");
+    assert!(slowest < Duration::from_secs(10), "{slowest:?}");
+}
+
+async fn running<'a>(cluster: &Cluster, names: &[&'a str]) -> Vec<&'a str> {
+    let mut running = Vec::new();
+    for name in names {
+        if cluster.phase(name).await.is_ok_and(|phase| phase == "Running") {
+            running.push(*name);
+        }
+    }
+    running
+}
+
+/// Registrations that the kubelet of `node` accepted from us since the agent started.
+fn registrations(node: &str) -> u64 {
+    let page = in_node(node, "nc -w 2 127.0.0.1 5710 <<'R'\nGET /metrics HTTP/1.0\r\n\r\nR");
+    let accepted = page
+        .lines()
+        .filter(|line| line.starts_with("spiderpool_agent_registrations_total") && line.contains("accepted"));
+    accepted.filter_map(|line| line.rsplit(' ').next()?.trim().parse::<u64>().ok()).sum()
+}
