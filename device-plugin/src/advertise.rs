@@ -33,11 +33,18 @@ pub(crate) async fn run(
     if !conf.plugin.enabled {
         tracing::info!("network resource plugin is disabled");
     }
+    let mut idle = false;
     loop {
         let now = {
             let (labels, nics) = (labels.borrow_and_update(), nics.borrow_and_update());
             let known = Known { labels: labels.as_ref(), nics: nics.as_deref(), provider: conf.provider };
-            offer(&conf.plugin, known)
+            let now = offer(&conf.plugin, known);
+            let nothing = now.resources.is_empty() && labels.is_some() && nics.is_some();
+            if nothing && !idle {
+                tracing::info!("no network resources selected for advertisement");
+            }
+            idle = nothing;
+            now
         };
         advertised.apply(now);
         tokio::select! {
@@ -74,9 +81,6 @@ impl Advertised {
         let gone = self.offers.extract_if(.., |name, _| !resources.iter().any(|set| set.name() == name));
         for (name, offer) in gone.collect::<Vec<_>>() {
             self.withdraw(&name, &offer);
-        }
-        if resources.is_empty() {
-            tracing::info!("no network resources selected for advertisement");
         }
         for devices in resources {
             self.advertise(devices);

@@ -3,6 +3,7 @@
 use crate::agent::free_port;
 use crate::process::{Running, root, run};
 use crate::wait;
+use anyhow::Context;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -35,7 +36,7 @@ pub const ADMIN: &str = "admin";
 /// A user without rights of its own, for a program under test.
 pub const AGENT: &str = "spiderpool-agent";
 
-const START: Duration = Duration::from_mins(1);
+const START: Duration = Duration::from_secs(30);
 
 impl ApiServer {
     /// Starts both and waits until they answer.
@@ -66,7 +67,7 @@ impl ApiServer {
         let tokens = format!("{ADMIN}-token,{ADMIN},1,\"system:masters\"\n{AGENT}-token,{AGENT},2,\n");
         fs::write(at("tokens.csv"), tokens).expect("writable");
         let policy =
-            "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: Metadata}]}";
+            "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
         fs::write(at("audit-policy.yaml"), policy).expect("writable");
         run("openssl", ["genrsa", "-out", &at("sa.key"), "2048"]);
         let port = free_port();
@@ -93,7 +94,11 @@ impl ApiServer {
 
         let url = format!("https://127.0.0.1:{port}");
         let started = Self { folder, url, _processes: [api_server, etcd] };
-        wait::until("the API server", START, async || started.answers().await).await;
+        wait::until("the API server", START, async || {
+            let log = fs::read_to_string(started.folder.path().join("api-server.log")).unwrap_or_default();
+            started.answers().await.with_context(|| format!("its log ends with {:?}", log.lines().last()))
+        })
+        .await;
         started
     }
 

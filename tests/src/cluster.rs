@@ -1,12 +1,13 @@
 //! A whole cluster, from `dev/cluster`, with the chart installed. Tests of it run under `dev/cluster exec`.
 
-use crate::process::run;
+use crate::process::{attempt, run};
 use crate::wait;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 /// The chart is installed and this talks to its cluster.
@@ -76,6 +77,32 @@ impl Cluster {
         wait::until(format!("{resource} = {wanted:?} on {node}"), SOON, async || {
             let found = self.allocatable(node, resource).await;
             if found.as_deref() == wanted { Ok(()) } else { Err(format!("it is {found:?}")) }
+        })
+        .await;
+    }
+
+    /// Waits until the kubelet of `node` itself counts a registration of each resource. It counts from its start.
+    pub async fn until_registered(&self, node: &str, resources: &[&str]) {
+        let path = format!("/api/v1/nodes/{node}/proxy/metrics");
+        wait::until(format!("registrations of {resources:?} on {node}"), SOON, async || {
+            let metrics = self.client.request_text(http::Request::get(&path).body(Vec::new())?).await?;
+            for resource in resources {
+                let count = format!("kubelet_device_plugin_registration_total{{resource_name=\"{resource}\"}}");
+                ensure!(metrics.contains(&count), "none of {resource} yet");
+            }
+            Ok(())
+        })
+        .await;
+    }
+
+    /// Waits until the agent's metrics on `node` have this line.
+    pub async fn until_agent_says(&self, node: &str, line: &str) {
+        let get = "printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' | busybox nc -w 2 127.0.0.1 5710";
+        wait::until(format!("{line} on {node}"), SOON, async || {
+            let output = dev_cluster_attempt(&["node-exec", node, "--", "sh", "-c", get]);
+            let page = String::from_utf8_lossy(&output.stdout).into_owned();
+            ensure!(page.contains(line), "{page}");
+            Ok(())
         })
         .await;
     }
@@ -155,7 +182,7 @@ pub fn helm_install(more: &[&str]) {
         "--namespace=kube-system",
         "--wait",
         "--timeout=2m",
-        "--values=tests/data/values/quick-start.yaml",
+        "--values=docs/examples/quick-start.yaml",
         "--set=spiderpoolAgent.image.registry=localhost",
         // The quick start's rule, and NICs that tests add and remove.
         "--set=spiderpoolAgent.networkResourcePlugin.resourceAdvertisement.masterNIC.rules[1].includeInterfaces={ext*}",
@@ -166,6 +193,10 @@ pub fn helm_install(more: &[&str]) {
 /// Runs `dev/cluster` on the cluster that the test runs in.
 pub fn dev_cluster(arguments: &[&str]) -> String {
     run("dev/cluster", arguments)
+}
+
+fn dev_cluster_attempt(arguments: &[&str]) -> Output {
+    attempt(Command::new("dev/cluster").args(arguments))
 }
 
 /// Runs a shell line in a node's namespaces.

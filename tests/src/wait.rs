@@ -18,7 +18,7 @@ pub async fn until<T, E: Display>(
             Ok(value) => return value,
             Err(reason) => reason,
         };
-        assert!(started.elapsed() < limit, "waited {limit:?} in vain for {what}: {reason}");
+        assert!(started.elapsed() < limit, "waited {limit:?} in vain for {what}: {reason:#}");
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -33,8 +33,8 @@ fn conf(manifests: &str) -> String {
 #[test]
 fn renders_as_reviewed() {
     insta::assert_snapshot!("defaults", rendered(&[]));
-    insta::assert_snapshot!("overview", rendered(&["-f", "tests/data/values/overview.yaml"]));
-    insta::assert_snapshot!("quick-start", rendered(&["-f", "tests/data/values/quick-start.yaml"]));
+    insta::assert_snapshot!("overview", rendered(&["-f", "docs/examples/overview.yaml"]));
+    insta::assert_snapshot!("quick-start", rendered(&["-f", "docs/examples/quick-start.yaml"]));
 }
 
 #[test]
@@ -45,9 +45,9 @@ fn the_agent_reads_what_the_chart_renders() {
     };
     let defaults = conf(&[]);
     assert!(!defaults.provider && !defaults.plugin.enabled);
-    let overview = conf(&["-f", "tests/data/values/overview.yaml"]);
+    let overview = conf(&["-f", "docs/examples/overview.yaml"]);
     assert!(overview.provider && overview.plugin.enabled);
-    let quick_start = conf(&["-f", "tests/data/values/quick-start.yaml"]);
+    let quick_start = conf(&["-f", "docs/examples/quick-start.yaml"]);
     assert_eq!((quick_start.plugin.sub_eni.len(), quick_start.plugin.master_nic.len()), (1, 1));
     let large = format!("{PLUGIN}.resourceAdvertisement.subENI.rules[0].defaultMaxCount=100000");
     assert_eq!(
@@ -99,7 +99,7 @@ fn every_form_of_node_selector_is_taken() {
 
 #[test]
 fn the_agent_has_no_more_than_it_needs() {
-    let manifests = rendered(&["-f", "tests/data/values/quick-start.yaml"]);
+    let manifests = rendered(&["-f", "docs/examples/quick-start.yaml"]);
     for line in [
         "privileged: false",
         "allowPrivilegeEscalation: false",

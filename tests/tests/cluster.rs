@@ -1,6 +1,6 @@
 //! The first run, on a real cluster: kubelets, scheduler, containerd, helm.
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tests::cluster::{CHANGING, Cluster, ETH1_NIC, MATCHING, OTHER, SOON, SUB_ENI, dev_cluster, in_node};
@@ -49,13 +49,8 @@ async fn a_restarted_kubelet_gets_every_resource_again() {
     cluster.create_pod("stays", SUB_ENI, 1).await;
     cluster.until_phase("stays", "Running").await;
     for how in [&["restart-kubelet", MATCHING][..], &["restart-kubelet", "--kill", MATCHING]] {
-        let before = registrations(MATCHING);
         dev_cluster(how);
-        wait::until("new registrations of both resources", SOON, async || {
-            let now = registrations(MATCHING);
-            if now >= before + 2 { Ok(()) } else { Err(format!("{before} before, {now} now")) }
-        })
-        .await;
+        cluster.until_registered(MATCHING, &[SUB_ENI, ETH1_NIC]).await;
         cluster.until_allocatable(MATCHING, SUB_ENI, Some("256")).await;
         cluster.until_allocatable(MATCHING, ETH1_NIC, Some("10k")).await;
     }
@@ -76,6 +71,7 @@ async fn a_killed_agent_comes_back_with_its_resources() {
         Ok(())
     })
     .await;
+    cluster.until_agent_says(MATCHING, "registered{resource=\"spidernet.io/sub-eni\"} 1").await;
     cluster.until_allocatable(MATCHING, SUB_ENI, Some("256")).await;
     cluster.create_pod("after-kill", SUB_ENI, 1).await;
     cluster.until_phase("after-kill", "Running").await;
@@ -137,16 +133,9 @@ async fn a_fault_in_the_configuration_shows_where_people_look() {
     let agent = cluster.agents_on(OTHER).await.remove(0).metadata.name.expect("a name");
     run("kubectl", ["-n", "kube-system", "delete", "pod", &agent]);
     wait::until("the fault in `kubectl describe pod`", SOON, async || {
-        let described = attempt(Command::new("kubectl").args([
-            "-n",
-            "kube-system",
-            "describe",
-            "pod",
-            "--field-selector",
-            &format!("spec.nodeName={OTHER}"),
-            "-l",
-            "app.kubernetes.io/component=spiderpool-agent",
-        ]));
+        let agent = cluster.agents_on(OTHER).await.into_iter().find_map(|agent| agent.metadata.name);
+        let agent = agent.context("no agent yet")?;
+        let described = attempt(Command::new("kubectl").args(["-n", "kube-system", "describe", "pod", &agent]));
         let text = String::from_utf8_lossy(&described.stdout).into_owned();
         ensure!(
             text.contains(
@@ -184,13 +173,4 @@ async fn running<'a>(cluster: &Cluster, names: &[&'a str]) -> Vec<&'a str> {
         }
     }
     running
-}
-
-/// Registrations that the kubelet of `node` accepted from us since the agent started.
-fn registrations(node: &str) -> u64 {
-    let page = in_node(node, "nc -w 2 127.0.0.1 5710 <<'R'\nGET /metrics HTTP/1.0\r\n\r\nR");
-    let accepted = page
-        .lines()
-        .filter(|line| line.starts_with("spiderpool_agent_registrations_total") && line.contains("accepted"));
-    accepted.filter_map(|line| line.rsplit(' ').next()?.trim().parse::<u64>().ok()).sum()
 }

@@ -169,7 +169,7 @@ fn counts() {
         "10000",
         "99999999999",
         &format!(
-            "line 19: {NIC} is too large: spidernet.io/x-nic with 4294967295 devices makes a list of 130859591365 bytes, and a kubelet takes less than 4194304; at most 161003 fit"
+            "line 19: {NIC} is too large: spidernet.io/x-nic with 4294967295 devices makes a list of 132032875035 bytes, and a kubelet takes less than 4194304; at most 159459 fit"
         ),
     );
     assert_eq!(accepted("256", "1e+03").plugin.sub_eni[0].devices.count(), 1000, "as Helm writes large numbers");
