@@ -1,14 +1,16 @@
 //! Keeps the set of sessions equal to what the rules offer.
 
 use crate::kubelet::folder::View;
+use crate::kubelet::in_use::{HandedOut, InUse};
 use crate::kubelet::session::{Offered, Session};
-use crate::metrics::{Metrics, resource};
+use crate::kubelet::version;
+use crate::node::OwnNode;
+use crate::report::{Report, Reports};
 use k8s_api::conf::Conf;
 use k8s_api::nic::Nic;
 use k8s_api::offer::{Known, Offer, Refused, offer};
 use k8s_api::resource::{DeviceSet, ResourceName};
-use k8s_api::selector::Labels;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -20,37 +22,37 @@ pub(crate) enum Failed {
     Session(#[from] JoinError),
 }
 
-/// Runs until `stop`, then until every session has put its socket away.
-pub(crate) async fn run(
-    conf: Conf,
-    mut labels: watch::Receiver<Option<Labels>>,
-    mut nics: watch::Receiver<Option<Vec<Nic>>>,
-    folder: watch::Receiver<View>,
-    metrics: Metrics,
-    stop: CancellationToken,
-) -> Result<(), Failed> {
-    let mut advertised = Advertised::new(folder, metrics, stop.clone());
-    if !conf.plugin.enabled {
-        tracing::info!("network resource plugin is disabled");
-    }
-    let mut idle = false;
-    loop {
-        let now = {
-            let (labels, nics) = (labels.borrow_and_update(), nics.borrow_and_update());
-            let known = Known { labels: labels.as_ref(), nics: nics.as_deref(), provider: conf.provider };
-            let now = offer(&conf.plugin, known);
-            let nothing = now.resources.is_empty() && labels.is_some() && nics.is_some();
-            if nothing && !idle {
-                tracing::info!("no network resources selected for advertisement");
-            }
-            idle = nothing;
-            now
-        };
-        advertised.apply(now);
+/// Everything that decides what is on offer; each is the latest of its kind.
+pub(crate) struct Inputs {
+    pub(crate) conf: watch::Receiver<Conf>,
+    pub(crate) node: watch::Receiver<Option<OwnNode>>,
+    pub(crate) nics: watch::Receiver<Option<Vec<Nic>>>,
+    pub(crate) in_use: watch::Receiver<Option<InUse>>,
+}
+
+/// What a session needs beside its own resource.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) folder: watch::Receiver<View>,
+    pub(crate) handed_out: HandedOut,
+    pub(crate) reports: Reports,
+    pub(crate) stop: CancellationToken,
+}
+
+/// Runs until the process stops, then until every session has put its socket away.
+pub(crate) async fn run(mut inputs: Inputs, surroundings: Surroundings) -> Result<(), Failed> {
+    let stop = surroundings.stop.clone();
+    let mut advertised = Advertised::new(surroundings);
+    // An agent that starts anew must not list less than pods already hold.
+    stop.run_until_cancelled(inputs.in_use.wait_for(Option::is_some)).await;
+    while !stop.is_cancelled() {
+        advertised.follow(&mut inputs);
         tokio::select! {
-            () = stop.cancelled() => break,
-            Ok(()) = labels.changed() => {}
-            Ok(()) = nics.changed() => {}
+            () = stop.cancelled() => {}
+            Ok(()) = inputs.conf.changed() => {}
+            Ok(()) = inputs.node.changed() => {}
+            Ok(()) = inputs.nics.changed() => {}
+            Ok(()) = inputs.in_use.changed() => {}
             Some(ended) = advertised.sessions.join_next() => ended?,
         }
     }
@@ -62,79 +64,128 @@ pub(crate) async fn run(
 
 /// The resources that are on offer, each with the channel that its session follows.
 struct Advertised {
-    offers: BTreeMap<ResourceName, watch::Sender<Offered>>,
+    offers: BTreeMap<ResourceName, Advertisement>,
     refused: Vec<Refused>,
     sessions: JoinSet<()>,
-    folder: watch::Receiver<View>,
-    metrics: Metrics,
-    stop: CancellationToken,
+    surroundings: Surroundings,
+    said: &'static str,
+    said_waiting: bool,
+    complaint: Option<String>,
+}
+
+struct Advertisement {
+    offered: watch::Sender<Offered>,
+    report: Report,
+    /// Numbers in use that the count does not cover; they stay in the list.
+    kept: BTreeSet<u32>,
 }
 
 impl Advertised {
-    fn new(folder: watch::Receiver<View>, metrics: Metrics, stop: CancellationToken) -> Self {
+    fn new(surroundings: Surroundings) -> Self {
         let (offers, refused, sessions) = (BTreeMap::new(), Vec::new(), JoinSet::new());
-        Self { offers, refused, sessions, folder, metrics, stop }
+        Self { offers, refused, sessions, surroundings, said: "", said_waiting: false, complaint: None }
+    }
+
+    /// One pass: evaluate everything, change what differs.
+    fn follow(&mut self, inputs: &mut Inputs) {
+        let conf = inputs.conf.borrow_and_update();
+        let (node, nics) = (inputs.node.borrow_and_update(), inputs.nics.borrow_and_update());
+        let in_use = inputs.in_use.borrow_and_update().clone().unwrap_or_default();
+        let labels = node.as_ref().map(|node| &node.labels);
+        let now = offer(&conf.plugin, Known { labels, nics: nics.as_deref(), provider: conf.provider });
+        let all_known = labels.is_some() && nics.is_some();
+        self.say(match (conf.plugin.enabled, now.resources.is_empty() && all_known) {
+            (false, _) => "network resource plugin is disabled",
+            (true, true) => "no network resources selected for advertisement",
+            (true, false) => "",
+        });
+        self.say_waiting(!conf.plugin.sub_eni.is_empty() && !conf.provider);
+        self.judge_kubelet(node.as_ref().map(|node| node.kubelet_version.as_str()).unwrap_or_default());
+        self.apply(now, &in_use);
+    }
+
+    /// Says why nothing is on offer, once for as long as it stays so.
+    fn say(&mut self, what: &'static str) {
+        if self.said != what && !what.is_empty() {
+            tracing::info!("{what}");
+        }
+        self.said = what;
+    }
+
+    fn say_waiting(&mut self, for_provider: bool) {
+        if for_provider && !self.said_waiting {
+            tracing::warn!("the subENI rules have no effect while iaasNetworkProvider.serverUrl is empty");
+        }
+        self.said_waiting = for_provider;
+    }
+
+    fn judge_kubelet(&mut self, version: &str) {
+        let complaint = version::complaint(version);
+        if self.complaint != complaint
+            && let Some(note) = &complaint
+        {
+            tracing::error!("{note}");
+            self.surroundings.reports.events.warn("KubeletTooOld", note);
+        }
+        self.complaint = complaint;
     }
 
     /// Starts, changes and ends sessions; those whose devices stay as they are notice nothing.
-    fn apply(&mut self, Offer { resources, refused }: Offer) {
+    fn apply(&mut self, Offer { resources, refused }: Offer, in_use: &InUse) {
         let gone = self.offers.extract_if(.., |name, _| !resources.iter().any(|set| set.name() == name));
-        for (name, offer) in gone.collect::<Vec<_>>() {
-            self.withdraw(&name, &offer);
+        for (name, advertisement) in gone.collect::<Vec<_>>() {
+            self.withdraw(&name, &advertisement);
         }
         for devices in resources {
-            self.advertise(devices);
+            let held = in_use.get(devices.name().as_str());
+            let numbers = held.into_iter().flatten().filter_map(|id| devices.number(id)).collect();
+            self.advertise(devices, &numbers);
         }
-        self.report(refused);
+        self.refuse(refused);
     }
 
-    fn advertise(&mut self, devices: DeviceSet) {
-        let name = devices.name().clone();
-        if self.offers.get(&name).is_some_and(|offer| offer.borrow().devices == devices) {
+    fn advertise(&mut self, devices: DeviceSet, in_use: &BTreeSet<u32>) {
+        let (name, count) = (devices.name().clone(), devices.count());
+        let kept: BTreeSet<u32> = in_use.iter().copied().filter(|number| *number >= count).collect();
+        let advertisement = self.offers.get_mut(&name);
+        if let Some(advertisement) = advertisement {
+            advertisement.report.devices(count, in_use.len());
+            let same = advertisement.offered.borrow().devices == devices && advertisement.kept == kept;
+            // With numbers above the count in the list, any number in use decides which others are in it.
+            if !same || !kept.is_empty() {
+                let offered = Offered::new(devices, in_use);
+                if *advertisement.offered.borrow() == offered {
+                    return;
+                }
+                tracing::info!(resourceName = %name, devices = count, kept = kept.len(), "advertising network resource devices");
+                advertisement.offered.send_replace(offered);
+                advertisement.kept = kept;
+            }
             return;
         }
-        let count = devices.count();
-        tracing::info!(resourceName = %name, devices = count, "advertising network resource devices");
-        self.metrics.devices.get_or_create(&resource(&name)).set(count.into());
-        if let Some(offer) = self.offers.get(&name) {
-            offer.send_replace(devices.into());
-            return;
-        }
-        let (offer, offered) = watch::channel(devices.into());
-        let session = Session {
-            name: name.clone(),
-            offered,
-            folder: self.folder.clone(),
-            metrics: self.metrics.clone(),
-            stop: self.stop.clone(),
-        };
-        self.sessions.spawn(session.run());
-        self.offers.insert(name, offer);
+        tracing::info!(resourceName = %name, devices = count, kept = kept.len(), "advertising network resource devices");
+        let report = self.surroundings.reports.offer(&name);
+        report.devices(count, in_use.len());
+        let (offered, latest) = watch::channel(Offered::new(devices, in_use));
+        self.sessions.spawn(Session::new(name.clone(), latest, report.clone(), self.surroundings.clone()).run());
+        self.offers.insert(name, Advertisement { offered, report, kept });
     }
 
     /// The kubelet hears of an empty list before the stream ends, so the node shows 0 at once.
-    fn withdraw(&self, name: &ResourceName, offer: &watch::Sender<Offered>) {
+    fn withdraw(&self, name: &ResourceName, advertisement: &Advertisement) {
         tracing::info!(resourceName = %name, "withdrawing network resource devices");
-        let none = offer.borrow().devices.emptied();
-        offer.send_replace(none.into());
-        self.metrics.devices.remove(&resource(name));
+        let none = advertisement.offered.borrow().devices.emptied();
+        advertisement.offered.send_replace(Offered::new(none, &BTreeSet::new()));
+        self.surroundings.reports.forget(name);
     }
 
     /// Tells of refused resources when that changes, not with every look.
-    fn report(&mut self, refused: Vec<Refused>) {
-        for Refused { resource: name, .. } in &self.refused {
-            self.metrics.refused.remove(&resource(name));
+    fn refuse(&mut self, refused: Vec<Refused>) {
+        for Refused { resource, .. } in self.refused.iter().filter(|before| !refused.contains(before)) {
+            self.surroundings.reports.not_refused(resource);
         }
-        for refusal in &refused {
-            self.metrics.refused.get_or_create(&resource(&refusal.resource)).set(1);
-            if !self.refused.contains(refusal) {
-                let Refused { resource, reason } = refusal;
-                tracing::warn!(
-                    resourceName = resource,
-                    reason,
-                    "cannot advertise this resource; the others are not affected"
-                );
-            }
+        for Refused { resource, reason } in refused.iter().filter(|now| !self.refused.contains(now)) {
+            self.surroundings.reports.refused(resource, reason);
         }
         self.refused = refused;
     }

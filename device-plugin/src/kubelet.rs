@@ -10,10 +10,12 @@
 //! ```
 
 pub(crate) mod folder;
+pub(crate) mod in_use;
 mod register;
 mod service;
 pub(crate) mod session;
 mod socket;
+pub(crate) mod version;
 
 use k8s_api::names;
 use std::path::{Path, PathBuf};

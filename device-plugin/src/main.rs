@@ -3,19 +3,24 @@
 //! ```text
 //! args + conf.yml ──> config ──> run: wires and spawns
 //!
-//! own Node  ── node ──┐
-//! netlink   ── nics ──┼─> advertise: offer() ──> kubelet::session, one task a resource <──> kubelet
-//! conf.yml ───────────┘                                ^
-//! device-plugins folder ── kubelet::folder ────────────┘
+//! conf.yml  ── conf_file ──────┐
+//! own Node  ── node ───────────┼─> advertise: offer() ──> kubelet::session, one task a resource <──> kubelet
+//! netlink   ── nics ───────────┤                                ^          │
+//! PodResources ── kubelet::in_use                               │          v
+//! device-plugins folder ── kubelet::folder ─────────────────────┘   report: /registrations, metrics, events
 //! ```
 
 mod advertise;
 mod args;
+mod conf_file;
 mod config;
+mod events;
+mod inotify;
 mod kubelet;
 mod metrics;
 mod nics;
 mod node;
+mod report;
 mod run;
 
 use clap::Parser;

@@ -67,7 +67,11 @@ async fn follow(
     let mut connection = std::pin::pin!(connection);
     let looking = async {
         loop {
-            let now = look(&handle, sysfs).await?;
+            let mut now = look(&handle, sysfs).await?;
+            if lacks(&now, nics.borrow().as_deref().unwrap_or_default()) {
+                // A dump that links come and go under may skip one; a NIC is gone when two dumps say so.
+                now = look(&handle, sysfs).await?;
+            }
             if let Some(hold) = seen.take() {
                 hold.release();
             }
@@ -84,6 +88,10 @@ async fn follow(
         ended = looking => ended,
         () = &mut connection => Err(Unreadable::Closed),
     }
+}
+
+fn lacks(now: &[Nic], before: &[Nic]) -> bool {
+    before.iter().any(|nic| !now.contains(nic))
 }
 
 async fn look(handle: &Handle, sysfs: &Path) -> Result<Vec<Nic>, Unreadable> {

@@ -1,9 +1,8 @@
-//! The labels of this node, watched.
+//! This node's Node object, watched.
 
 use futures::StreamExt;
 use k8s_api::selector::Labels;
 use k8s_openapi::api::core::v1::Node;
-use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
@@ -11,25 +10,47 @@ use runtime::{Chain, Hold};
 use std::convert::Infallible;
 use tokio::sync::watch;
 
-/// Latest labels of the Node named `name`, and the task that keeps them. `None` until the Node was seen once; after
-/// that the last labels stay, whatever happens to the API server or the object.
+/// What the agent needs of the object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OwnNode {
+    pub(crate) labels: Labels,
+    /// `v1.36.3`.
+    pub(crate) kubelet_version: String,
+}
+
+impl From<Node> for OwnNode {
+    fn from(node: Node) -> Self {
+        let info = node.status.and_then(|status| status.node_info);
+        Self {
+            labels: node.metadata.labels.unwrap_or_default(),
+            kubelet_version: info.map(|info| info.kubelet_version).unwrap_or_default(),
+        }
+    }
+}
+
+/// The Node named `name` as last seen, and the task that keeps it. `None` until it was seen once; after that the last
+/// state stays, whatever happens to the API server or the object.
 pub(crate) fn watch(
     client: Client,
     name: String,
     seen: Hold,
-) -> (watch::Receiver<Option<Labels>>, impl Future<Output = Result<(), Infallible>>) {
-    let (labels, latest) = watch::channel(None);
-    (latest, run(client, name, seen, labels))
+) -> (watch::Receiver<Option<OwnNode>>, impl Future<Output = Result<(), Infallible>>) {
+    let (node, latest) = watch::channel(None);
+    (latest, run(client, name, seen, node))
 }
+
+/// A connection that died without a word is noticed when its watch should have ended: a change of labels is late by no
+/// more than this.
+const WATCH_SECONDS: u32 = 120;
 
 async fn run(
     client: Client,
     name: String,
     seen: Hold,
-    labels: watch::Sender<Option<Labels>>,
+    latest: watch::Sender<Option<OwnNode>>,
 ) -> Result<(), Infallible> {
-    let own = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = std::pin::pin!(watcher(Api::<PartialObjectMeta<Node>>::all(client), own).default_backoff());
+    let own = watcher::Config::default().fields(&format!("metadata.name={name}")).timeout(WATCH_SECONDS);
+    let mut events = std::pin::pin!(watcher(Api::<Node>::all(client), own).default_backoff());
     let mut seen = Some(seen);
     let mut failing = String::new();
     while let Some(event) = events.next().await {
@@ -39,8 +60,8 @@ async fn run(
                 if let Some(hold) = seen.take() {
                     hold.release();
                 }
-                let now = node.metadata.labels.unwrap_or_default();
-                labels.send_if_modified(|before| before.replace(now.clone()).as_ref() != Some(&now));
+                let now = OwnNode::from(node);
+                latest.send_if_modified(|before| before.replace(now.clone()).as_ref() != Some(&now));
             }
             Ok(Event::Delete(_)) => {
                 tracing::warn!(node = name, "the own Node was deleted; its last labels stay in force");

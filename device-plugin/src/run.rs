@@ -1,11 +1,16 @@
 //! Wires the agent and runs it to its end.
 
+use crate::advertise::{Inputs, Surroundings};
 use crate::config::Config;
-use crate::kubelet::{Kubelet, folder};
+use crate::kubelet::{Kubelet, folder, in_use};
 use crate::metrics::Metrics;
-use crate::{advertise, nics, node};
+use crate::report::Reports;
+use crate::{advertise, conf_file, events, nics, node};
+use anyhow::Context;
+use k8s_api::names;
 use prometheus_client::registry::Registry;
 use runtime::{Gate, Tasks};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long the tasks may take to stop; streams and sockets close in milliseconds.
@@ -16,26 +21,36 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
-    let Config { node: name, admin, sysfs, conf } = config;
+    let Config { node: name, admin, sysfs, conf_file, conf } = config;
+    let client = kube::Client::try_default().await.context("cannot tell where the API server is")?;
     let mut registry = Registry::with_prefix("spiderpool_agent");
     let metrics = Metrics::register(&mut registry);
-    let admin = runtime::admin::bind(admin, registry)?;
-    let client = kube::Client::try_default().await?;
+    runtime::log::count_malformed(metrics.malformed.clone());
+    let (events, write_events) = events::writer(client.clone(), name.clone());
+    let reports = Reports::new(metrics.clone(), events.clone());
+    let page = reports.clone();
+    let admin = runtime::admin::bind(admin, registry, [("/registrations", move || page.page())])?;
 
     let mut tasks = Tasks::default();
-    let stop = tasks.stop();
     let gate = Gate::default();
-    let folders = Kubelet::folders(&conf.plugin.kubelet_root_dir);
-    let (labels, watch_node) = node::watch(client, name, gate.hold("own Node"));
+    let root = conf.plugin.kubelet_root_dir.clone();
+    let sockets = in_use::sockets([&root, Path::new(names::KUBELET_ROOT_DIR)]);
+    let (node, watch_node) = node::watch(client, name, gate.hold("own Node"));
     let (nics, watch_nics) = nics::watch(sysfs, gate.hold("network interfaces"));
-    let (folder, watch_folder) = folder::watch(folders)?;
-    let advertise = advertise::run(conf, labels, nics, folder, metrics, stop.clone());
+    let (folder, watch_folder) = folder::watch(Kubelet::folders(&root), reports.clone())?;
+    let (handed_out, in_use, ask_in_use) = in_use::watch(sockets);
+    let (conf, watch_conf) = conf_file::watch(conf_file, conf, metrics, events).context("cannot watch conf.yml")?;
+    let inputs = Inputs { conf, node, nics, in_use };
+    let surroundings = Surroundings { folder, handed_out, reports, stop: tasks.stop() };
 
     tasks.spawn_dropped_at_stop("watching the own Node", watch_node);
     tasks.spawn_dropped_at_stop("watching network interfaces", watch_nics);
     tasks.spawn_dropped_at_stop("watching the kubelet's folder", watch_folder);
-    tasks.spawn("advertising resources", advertise);
-    tasks.spawn("reporting readiness", gate.open(admin.readiness(), stop));
+    tasks.spawn_dropped_at_stop("watching devices in use", ask_in_use);
+    tasks.spawn_dropped_at_stop("watching conf.yml", watch_conf);
+    tasks.spawn_dropped_at_stop("writing events", write_events);
+    tasks.spawn("advertising resources", advertise::run(inputs, surroundings));
+    tasks.spawn("reporting readiness", gate.open(admin.readiness(), tasks.stop()));
     admin.spawn();
     Ok(tasks.run(GRACE).await?)
 }

@@ -44,10 +44,14 @@ impl Conf {
             tune.end();
         }
         let provider = root.section("iaasNetworkProvider").is_some_and(|mut provider| {
-            let url = provider.text("serverUrl");
+            let url = provider.text("serverUrl").filter(|url| !url.value.is_empty());
             provider.text("httpRequestTimeout");
+            if let Some((line, fault)) = url.as_ref().and_then(|url| Some((url.line, server_url_fault(url.value)?))) {
+                // Not with the URL: it may carry a password.
+                provider.fault(line, format!("invalid iaasNetworkProvider.serverUrl: {fault}"));
+            }
             provider.end();
-            url.is_some_and(|url| !url.value.is_empty())
+            url.is_some()
         });
         let plugin = root.section("agent").map(|mut agent| {
             let plugin = agent.section("networkResourcePlugin").map(NetworkResourcePlugin::read);
@@ -57,6 +61,18 @@ impl Conf {
         root.end();
         Self { provider, plugin: plugin.flatten().unwrap_or_default() }
     }
+}
+
+/// What is wrong with the provider's URL at first sight; its client will say more.
+fn server_url_fault(url: &str) -> Option<&'static str> {
+    let lower = url.to_ascii_lowercase();
+    let Some(rest) = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://")) else {
+        return Some("must start with http:// or https://");
+    };
+    if rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Some("must not contain blanks");
+    }
+    rest.split(['/', '?', '#']).next().is_none_or(str::is_empty).then_some("host is empty")
 }
 
 /// Switches that exist in the configuration of running installations. Their readers come with the parts that use them;

@@ -12,8 +12,5 @@ pub const SUB_ENI_STEM: &str = "sub-eni";
 /// What follows the NIC's name in a NIC resource and in its device ids: `eth1-nic`, `eth1-nic-0`.
 pub const NIC_SUFFIX: &str = "-nic";
 
-/// Key of the configuration file in the `ConfigMap`, and the file's name where it is mounted.
-pub const CONF_KEY: &str = "conf.yml";
-
 /// The kubelet's root folder unless configured (`--root-dir`).
 pub const KUBELET_ROOT_DIR: &str = "/var/lib/kubelet";

@@ -38,7 +38,21 @@ pub struct Refused {
 
 /// Links of container runtimes and tunnels. They come and go with pods, so a pattern does not select them; a rule that
 /// spells such a name out does.
-const PASSING: [&str; 8] = ["cni", "flannel", "veth", "docker", "br-", "virbr", "tun", "tap"];
+const PASSING: [&str; 13] = [
+    "cni",
+    "flannel",
+    "veth",
+    "docker",
+    "br-",
+    "virbr",
+    "tun",
+    "tap",
+    "cali",
+    "lxc",
+    "cilium_",
+    "kube-ipvs",
+    "nodelocaldns",
+];
 
 /// Evaluates every rule. Equal input gives equal output, in a stable order.
 #[must_use]
@@ -105,7 +119,7 @@ fn offer_nic(nic: &str, count: u32, offer: &mut Offer) {
 
 fn device_set(resource: &str, stem: String, count: u32, taken: &[DeviceSet]) -> Result<DeviceSet, String> {
     let name: ResourceName =
-        resource.parse().map_err(|error| format!("the NIC's name does not make a resource name: {error}"))?;
+        resource.parse().map_err(|error| format!("{error}; rename the NIC, or list it in excludeInterfaces"))?;
     if taken.iter().any(|set| *set.name() == name) {
         return Err("a subENI rule offers a resource of this name; rename the rule's resourceName".to_owned());
     }

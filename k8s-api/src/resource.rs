@@ -1,6 +1,7 @@
 //! Extended resources and the devices behind them.
 
 use crate::syntax;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -125,18 +126,33 @@ impl DeviceSet {
         self.count
     }
 
-    /// All ids, in order of their number.
-    #[must_use]
-    pub fn ids(&self) -> impl ExactSizeIterator<Item = String> + '_ {
-        (0..usize::try_from(self.count).unwrap_or(usize::MAX)).map(|n| format!("{}-{n}", self.stem))
+    /// The ids to list while `in_use` are held by pods. None of those is ever left out: to the kubelet a device that
+    /// vanishes is a broken one, and it may fail the pod. Unused ones with the lowest numbers fill up to the count.
+    pub fn ids<'a>(&'a self, in_use: &BTreeSet<u32>) -> impl Iterator<Item = String> + use<'a> {
+        let above: Vec<u32> = in_use.iter().copied().filter(|n| *n >= self.count).collect();
+        let below: BTreeSet<u32> = in_use.iter().copied().filter(|n| *n < self.count).collect();
+        let length = |set: usize| u32::try_from(set).unwrap_or(u32::MAX);
+        let mut unused = self.count.saturating_sub(length(below.len() + above.len()));
+        let listed = (0..self.count).filter(move |n| {
+            let fills = !below.contains(n) && unused > 0;
+            unused -= u32::from(fills);
+            fills || below.contains(n)
+        });
+        listed.chain(above).map(|n| format!("{}-{n}", self.stem))
     }
 
     /// Whether `id` has our form, whatever the count is now: the kubelet may hand out a device that a lowered count
     /// just took away, and refusing it would make that pod fail for good.
     #[must_use]
     pub fn owns(&self, id: &str) -> bool {
-        let number = id.strip_prefix(self.stem.as_str()).and_then(|rest| rest.strip_prefix('-'));
-        number.is_some_and(|n| n.parse::<u32>().is_ok_and(|parsed| parsed.to_string() == n))
+        self.number(id).is_some()
+    }
+
+    /// The number in an id of our form.
+    #[must_use]
+    pub fn number(&self, id: &str) -> Option<u32> {
+        let digits = id.strip_prefix(self.stem.as_str())?.strip_prefix('-')?;
+        digits.parse::<u32>().ok().filter(|number| number.to_string() == digits)
     }
 }
 
@@ -169,6 +185,7 @@ fn largest_below(limit: u32, fits: impl Fn(u32) -> bool) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn set(count: u32) -> Result<DeviceSet, ListTooLarge> {
         DeviceSet::new("spidernet.io/sub-eni".parse().expect("legal"), "sub-eni".into(), count)
@@ -210,8 +227,32 @@ mod tests {
 
     #[test]
     fn ids_are_short_unique_and_stable() {
-        let ids: Vec<String> = set(3).expect("small").ids().collect();
+        let ids: Vec<String> = set(3).expect("small").ids(&BTreeSet::new()).collect();
         assert_eq!(ids, ["sub-eni-0", "sub-eni-1", "sub-eni-2"]);
+    }
+
+    #[test]
+    fn what_is_in_use_stays_when_a_count_goes_down() {
+        let listed = |count, in_use: &[u32]| -> Vec<u32> {
+            let set = set(count).expect("small");
+            set.ids(&in_use.iter().copied().collect()).map(|id| set.number(&id).expect("ours")).collect()
+        };
+        assert_eq!(listed(4, &[1, 3]), [0, 1, 2, 3], "nothing to do");
+        assert_eq!(listed(4, &[1, 9]), [0, 1, 2, 9], "one above takes the place of an unused one");
+        assert_eq!(listed(2, &[1, 8, 9]), [1, 8, 9], "more in use than the count: those and no other");
+        assert_eq!(listed(0, &[5]), [5]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_id_in_use_is_left_out_and_no_more_than_needed_is_listed(
+            count in 0_u32..40, in_use in prop::collection::btree_set(0_u32..60, 0..30),
+        ) {
+            let set = set(count).expect("small");
+            let listed: BTreeSet<u32> = set.ids(&in_use).map(|id| set.number(&id).expect("ours")).collect();
+            prop_assert!(listed.is_superset(&in_use));
+            prop_assert_eq!(listed.len(), in_use.len().max(usize::try_from(count).expect("small")));
+        }
     }
 
     #[test]

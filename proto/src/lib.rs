@@ -14,6 +14,12 @@ pub mod deviceplugin {
     tonic::include_proto!("v1beta1");
 }
 
+/// `k8s.io/kubelet/pkg/apis/podresources/v1`.
+#[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic, clippy::restriction)]
+pub mod podresources {
+    tonic::include_proto!("v1");
+}
+
 /// The same API for a plugin to serve, with encoded lists.
 #[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic, clippy::restriction)]
 pub mod plugin {

@@ -15,12 +15,18 @@ pub struct Unavailable {
     source: kubert::admin::BindError,
 }
 
-/// Opens the port. It answers once [`Bound::spawn`] is called, and says unready until its `readiness()` is set.
-pub fn bind(address: SocketAddr, metrics: Registry) -> Result<Bound, Unavailable> {
-    Builder::new(address)
-        .with_handler("/metrics", move |_| exposition(&metrics))
-        .bind()
-        .map_err(|source| Unavailable { address, source })
+/// Opens the port, with `pages` of JSON beside the usual ones. It answers once [`Bound::spawn`] is called, and says
+/// unready until its `readiness()` is set.
+pub fn bind<F: Fn() -> String + Send + Sync + 'static>(
+    address: SocketAddr,
+    metrics: Registry,
+    pages: impl IntoIterator<Item = (&'static str, F)>,
+) -> Result<Bound, Unavailable> {
+    let builder = Builder::new(address).with_handler("/metrics", move |_| exposition(&metrics));
+    let builder = pages.into_iter().fold(builder, |builder, (path, page)| {
+        builder.with_handler(path, move |_| answer(StatusCode::OK, "application/json", page()))
+    });
+    builder.bind().map_err(|source| Unavailable { address, source })
 }
 
 fn exposition(metrics: &Registry) -> Response<Full<Bytes>> {

@@ -1,8 +1,14 @@
 //! Log lines on standard error.
 
+use prometheus_client::metrics::counter::Counter;
+use std::fmt;
 use std::str::FromStr;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use std::sync::OnceLock;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Shape of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,15 +58,62 @@ impl FromStr for Format {
     }
 }
 
+/// Libraries below us log each frame and poll; at `debug` they would drown our own lines.
+const QUIET: [&str; 6] = ["h2", "hyper", "hyper_util", "tower", "rustls", "netlink_proto"];
+/// Says each failed request at `error`; its callers say it better, and once.
+const SILENT: &str = "kube_client";
+
 /// Installs the process's log. A second call changes nothing.
 pub fn init(Level(level): Level, format: Format) {
-    // Libraries below us log each frame and poll; at `debug` they would drown our own lines.
-    let quiet = ["h2", "hyper", "hyper_util", "tower", "rustls", "netlink_proto", "kube_client"];
-    let filter = quiet.iter().filter_map(|library| format!("{library}=warn").parse().ok());
-    let filter = filter.fold(EnvFilter::default().add_directive(level.into()), EnvFilter::add_directive);
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    let _ = match format {
-        Format::Text => lines.with_ansi(false).try_init(),
-        Format::Json => lines.json().flatten_event(true).try_init(),
+    let filter = QUIET.iter().fold(Targets::new().with_default(level), |filter, library| {
+        filter.with_target(*library, level.min(LevelFilter::WARN))
+    });
+    let filter = filter.with_target(SILENT, LevelFilter::OFF);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false).with_ansi(false);
+    let lines = match format {
+        Format::Text => lines.boxed(),
+        Format::Json => lines.json().flatten_event(true).boxed(),
     };
+    let malformed = Malformed.with_filter(Targets::new().with_target(Malformed::TARGET, LevelFilter::DEBUG));
+    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).with(malformed).try_init();
+}
+
+static MALFORMED: OnceLock<Counter> = OnceLock::new();
+
+/// Counts the HTTP/2 requests that were refused before any handler saw them.
+pub fn count_malformed(counter: Counter) {
+    let _ = MALFORMED.set(counter);
+}
+
+/// The HTTP/2 library answers such a request with a reset and mentions it at `debug` only. A client that sends them, an
+/// old kubelet for one, would otherwise fail without a trace on our side.
+struct Malformed;
+
+impl Malformed {
+    const TARGET: &str = "h2::server";
+}
+
+impl<S: Subscriber> Layer<S> for Malformed {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        if !text.0.starts_with("malformed ") {
+            return;
+        }
+        if let Some(counter) = MALFORMED.get() {
+            counter.inc();
+        }
+        tracing::warn!(reason = text.0, "refused an HTTP/2 request; kubelets before v1.26 send such");
+    }
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
 }

@@ -30,6 +30,9 @@ pub enum Ended {
     /// A task panicked; a fault of ours.
     #[error("a task panicked")]
     Panicked(#[source] tokio::task::JoinError),
+    /// A second signal came while tasks were stopping.
+    #[error("stopped by a second signal before everything was put away")]
+    Hurried,
     /// A task did not stop in time.
     #[error("not everything stopped within {0:?}")]
     Late(Duration),
@@ -82,7 +85,7 @@ impl Tasks {
             drained = tokio::time::timeout(grace, drain(&mut self.running)) => {
                 cause.and(drained.unwrap_or(Err(Ended::Late(grace))))
             }
-            _ = either(&mut terminate, &mut interrupt) => cause.and(Err(Ended::Late(grace))),
+            _ = either(&mut terminate, &mut interrupt) => cause.and(Err(Ended::Hurried)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::process::{Running, root};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -22,6 +22,34 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("bound").port()
 }
 
+/// A configuration with these sub-interface rules, as a YAML flow list.
+pub fn conf(kubelet_root: &Path, rules: &str) -> String {
+    format!(
+        "iaasNetworkProvider: {{serverUrl: 'http://provider.example'}}
+agent:
+  networkResourcePlugin:
+    enabled: true
+    kubeletRootDir: {}
+    resourceAdvertisement: {{subENI: {{rules: {rules}}}}}
+",
+        kubelet_root.display()
+    )
+}
+
+/// A kubeconfig for an address where nobody listens.
+pub fn unreachable_api_server() -> String {
+    format!(
+        "apiVersion: v1
+kind: Config
+clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{}'}}}}]
+users: [{{name: u, user: {{token: t}}}}]
+contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
+current-context: c
+",
+        free_port()
+    )
+}
+
 /// One agent and its folder.
 #[derive(Debug)]
 pub struct Agent {
@@ -34,11 +62,12 @@ pub struct Agent {
 
 impl Agent {
     /// Starts an agent for `node` with this conf.yml in `folder`; `env` may name a kubeconfig.
-    pub fn start(folder: &std::path::Path, node: &str, conf: &str, env: &[(&str, &str)]) -> Self {
+    pub fn start(folder: &Path, node: &str, conf: &str, env: &[(&str, &str)]) -> Self {
         let file = folder.join("conf.yml");
         std::fs::write(&file, conf).expect("a folder to write to");
         let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let log = folder.join("agent.log");
+        // A second agent in the same folder has a log of its own.
+        let log = folder.join(format!("agent-{}.log", admin.port()));
         let arguments = [
             "daemon".to_owned(),
             format!("--config-path={}", file.display()),
@@ -46,6 +75,21 @@ impl Agent {
             format!("--admin-address={admin}"),
         ];
         Self { process: Running::start(&binary(), &arguments, env, &log), log, admin }
+    }
+
+    /// Starts an agent without an API server, for the kubelet whose root folder is `folder`. `rules` are sub-interface
+    /// rules, which depend on nothing that differs between machines.
+    pub fn alone(folder: &Path, rules: &str) -> Self {
+        let away = folder.join("away.kubeconfig");
+        std::fs::write(&away, unreachable_api_server()).expect("writable");
+        Self::start(folder, "own", &conf(folder, rules), &[("KUBECONFIG", &away.display().to_string())])
+    }
+
+    /// Changes the configuration as a kubelet changes a mounted one: a new folder, then a symlink swap.
+    pub fn reconfigure(folder: &Path, text: &str) {
+        let (temporary, file) = (folder.join("conf.new"), folder.join("conf.yml"));
+        std::fs::write(&temporary, text).expect("writable");
+        std::fs::rename(temporary, file).expect("writable");
     }
 
     /// What was logged so far.

@@ -1,7 +1,7 @@
 //! etcd and kube-apiserver on free loopback ports: enough for all that needs no kubelet. About 3 s.
 
 use crate::agent::free_port;
-use crate::process::{Running, root, run};
+use crate::process::{Running, run};
 use crate::wait;
 use anyhow::Context;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -150,9 +150,4 @@ current-context: c
         });
         requests.filter(|request| request.user == user).collect()
     }
-}
-
-/// The folder of the checkout's chart.
-pub fn chart() -> PathBuf {
-    root().join("charts/spiderpool")
 }

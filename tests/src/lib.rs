@@ -1,7 +1,11 @@
 //! Fixtures for scenarios that run real parts: an API server, a cluster, the agent's binary.
 
+// A fake is a process of its own; nothing of ours has to notice when it ends.
+#![allow(clippy::disallowed_methods)]
+
 pub mod agent;
 pub mod api_server;
 pub mod cluster;
+pub mod kubelet;
 pub mod process;
 pub mod wait;

@@ -14,11 +14,13 @@ pub async fn until<T, E: Display>(
 ) -> T {
     let started = Instant::now();
     loop {
-        let reason = match look().await {
-            Ok(value) => return value,
-            Err(reason) => reason,
+        let left = limit.saturating_sub(started.elapsed());
+        let reason = match tokio::time::timeout(left, look()).await {
+            Ok(Ok(value)) => return value,
+            Ok(Err(reason)) => format!("{reason:#}"),
+            Err(_) => "the look itself did not end".to_owned(),
         };
-        assert!(started.elapsed() < limit, "waited {limit:?} in vain for {what}: {reason:#}");
+        assert!(started.elapsed() < limit, "waited {limit:?} in vain for {what}: {reason}");
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -9,7 +9,7 @@ const EDGES: [(&str, &[&str]); 5] = [
     ("k8s-api", &[]),
     ("runtime", &[]),
     ("device-plugin", &["k8s-api", "proto", "runtime"]),
-    ("tests", &["runtime"]),
+    ("tests", &["proto", "runtime"]),
 ];
 
 /// Crates that only read values: no client, no socket, no spawning.

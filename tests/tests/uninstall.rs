@@ -18,10 +18,12 @@ async fn install_and_uninstall_twice() {
             Ok(())
         })
         .await;
-        let left = run(
-            "kubectl",
-            ["get", "clusterroles,clusterrolebindings,all,configmaps,serviceaccounts", "-A", "-o", "name"],
-        );
-        assert!(!left.contains("spiderpool"), "{left}");
+        wait::until("every object of ours to be gone", SOON, async || {
+            let kinds = "clusterroles,clusterrolebindings,roles,rolebindings,all,configmaps,serviceaccounts";
+            let left = run("kubectl", ["get", kinds, "-A", "-o", "name"]);
+            ensure!(!left.contains("spiderpool"), "{left}");
+            Ok(())
+        })
+        .await;
     }
 }

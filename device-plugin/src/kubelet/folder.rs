@@ -3,7 +3,10 @@
 //! inotify is the first line, a slow poll the second. Either only means "look again".
 
 use super::{KUBELET_SOCKET, Kubelet, socket};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use crate::inotify::{self, NoInotify};
+use crate::report::Reports;
+use notify::{RecommendedWatcher, Watcher};
+use runtime::Chain;
 use std::convert::Infallible;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -30,29 +33,28 @@ const STALE: Duration = Duration::from_secs(3);
 /// Files come in bursts; one look answers for all within this time.
 const BURST: Duration = Duration::from_millis(5);
 
-/// inotify is not to be had.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot use inotify; raise fs.inotify.max_user_instances on this host")]
-pub(crate) struct NoInotify(#[from] notify::Error);
-
 /// The latest view of the first of `folders` in which a kubelet listens, and the task that keeps it.
 pub(crate) fn watch(
     folders: Vec<PathBuf>,
+    reports: Reports,
 ) -> Result<(watch::Receiver<View>, impl Future<Output = Result<(), Infallible>>), NoInotify> {
-    let changed = Arc::new(Notify::new());
-    let signal = Arc::clone(&changed);
-    let inotify = notify::recommended_watcher(move |_| signal.notify_one())?;
+    let (inotify, changed) = inotify::watcher()?;
     let (view, latest) = watch::channel(View::default());
-    Ok((latest, run(Watched { inotify, folders, inodes: Vec::new() }, changed, view)))
+    Ok((latest, run(Watched { inotify, folders, inodes: Vec::new(), said: false }, changed, view, reports)))
 }
 
-async fn run(mut watched: Watched, changed: Arc<Notify>, view: watch::Sender<View>) -> Result<(), Infallible> {
-    let started = Instant::now();
+async fn run(
+    mut watched: Watched,
+    changed: Arc<Notify>,
+    view: watch::Sender<View>,
+    reports: Reports,
+) -> Result<(), Infallible> {
     let mut stale_since = None;
+    let mut absence = Absence { reports, since: Instant::now(), told: false };
     loop {
         watched.renew();
         let (kubelet, silent) = look(&watched.folders).await;
-        report(view.borrow().kubelet.as_ref(), kubelet.as_ref(), &watched.folders, started);
+        absence.note(view.borrow().kubelet.as_ref(), kubelet.as_ref(), &watched.folders);
         view.send_modify(|view| *view = View { kubelet: kubelet.clone(), look: view.look + 1 });
         let since = *stale_since.get_or_insert_with(Instant::now);
         if !silent {
@@ -79,15 +81,46 @@ async fn look(folders: &[PathBuf]) -> (Option<Kubelet>, bool) {
     (None, silent)
 }
 
-fn report(before: Option<&Kubelet>, now: Option<&Kubelet>, folders: &[PathBuf], started: Instant) {
-    if before == now && started.elapsed() > POLL {
-        return;
+/// Tells people of kubelets that come, go, and do not come.
+struct Absence {
+    reports: Reports,
+    since: Instant,
+    told: bool,
+}
+
+/// A kubelet that restarts is back long before this.
+const ABSENT: Duration = Duration::from_mins(1);
+
+impl Absence {
+    fn note(&mut self, before: Option<&Kubelet>, now: Option<&Kubelet>, folders: &[PathBuf]) {
+        let metrics = &self.reports.metrics;
+        metrics.kubelet_listens.set(now.is_some().into());
+        match (before, now) {
+            (Some(before), Some(now)) if before == now => {}
+            (before, Some(now)) => {
+                tracing::info!(pluginDir = %now.folder.display(), "selected network resource plugin path");
+                metrics.kubelet_restarts.inc_by(before.is_some().into());
+                self.told = false;
+            }
+            (Some(_), None) => {
+                tracing::warn!("the kubelet does not listen any more");
+                self.since = Instant::now();
+            }
+            (None, None) if !self.told && self.since.elapsed() > ABSENT => self.tell(folders),
+            (None, None) => {}
+        }
     }
-    match (before, now) {
-        (Some(before), Some(now)) if before == now => {}
-        (_, Some(now)) => tracing::info!(pluginDir = %now.folder.display(), "selected network resource plugin path"),
-        (Some(_), None) => tracing::warn!("the kubelet does not listen any more"),
-        (None, None) => tracing::debug!(looked_in = ?folders, "no kubelet listens yet"),
+
+    fn tell(&mut self, folders: &[PathBuf]) {
+        let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let note = format!(
+            "no kubelet listens at {KUBELET_SOCKET} in {}; set spiderpoolAgent.networkResourcePlugin.kubeletRootDir to the \
+             kubelet's --root-dir, and check that the kubelet runs",
+            folders.join(" or ")
+        );
+        tracing::error!("{note}");
+        self.reports.events.warn("KubeletNotFound", &note);
+        self.told = true;
     }
 }
 
@@ -96,6 +129,7 @@ struct Watched {
     inotify: RecommendedWatcher,
     folders: Vec<PathBuf>,
     inodes: Vec<Option<(u64, u64)>>,
+    said: bool,
 }
 
 impl Watched {
@@ -111,9 +145,14 @@ impl Watched {
                 let _ = self.inotify.unwatch(folder);
             }
             if inode.is_some() {
-                match self.inotify.watch(folder, RecursiveMode::NonRecursive) {
+                match inotify::add(&mut self.inotify, folder) {
                     Ok(()) => *watched = inode,
-                    Err(error) => tracing::warn!(folder = %folder.display(), %error, "cannot watch; looking every 5 s"),
+                    Err(error) if !self.said => {
+                        let error = Chain(&error);
+                        tracing::warn!(folder = %folder.display(), %error, "cannot watch; looking every 5 s");
+                        self.said = true;
+                    }
+                    Err(_) => {}
                 }
             }
         }

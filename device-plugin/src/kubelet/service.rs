@@ -3,7 +3,9 @@
 //! Nothing here waits for anything but the next list: the kubelet admits the pods of a node one by one, and a slow
 //! `Allocate` would hold up pods that do not use us.
 
+use super::in_use::HandedOut;
 use super::session::Offered;
+use crate::report::Report;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use proto::EncodedList;
@@ -22,7 +24,8 @@ pub(crate) struct Service {
     pub(crate) offered: watch::Receiver<Offered>,
     pub(crate) streams: Streams,
     pub(crate) stop: CancellationToken,
-    pub(crate) allocations: prometheus_client::metrics::counter::Counter,
+    pub(crate) report: Report,
+    pub(crate) handed_out: HandedOut,
 }
 
 /// Counts the streams that are open.
@@ -64,14 +67,18 @@ impl DevicePlugin for Service {
     }
 
     async fn list_and_watch(&self, _: Request<Empty>) -> Result<Response<Self::ListAndWatchStream>, Status> {
+        self.report.contact();
         let open = self.streams.open();
         let lists = lists(self.offered.clone()).take_until(self.stop.clone().cancelled_owned());
         Ok(Response::new(lists.map(move |list| (Ok(list), &open).0).boxed()))
     }
 
     async fn allocate(&self, request: Request<AllocateRequest>) -> Result<Response<AllocateResponse>, Status> {
-        let answer = allocate(&self.offered.borrow(), &request.into_inner())?;
-        self.allocations.inc_by(u64::try_from(answer.container_responses.len()).unwrap_or(u64::MAX));
+        let request = request.into_inner();
+        let answer = allocate(&self.offered.borrow(), &request)?;
+        self.report.allocated(answer.container_responses.len());
+        let ids = request.container_requests.into_iter().flat_map(|container| container.devices_ids).collect();
+        self.handed_out.note(self.offered.borrow().devices.name(), ids);
         Ok(Response::new(answer))
     }
 
@@ -118,10 +125,11 @@ mod tests {
     use super::*;
     use k8s_api::resource::DeviceSet;
     use proto::plugin::ContainerAllocateRequest;
+    use std::collections::BTreeSet;
 
     fn offered(count: u32) -> Offered {
         let name = "spidernet.io/sub-eni".parse().expect("a name");
-        DeviceSet::new(name, "sub-eni".to_owned(), count).expect("small").into()
+        Offered::new(DeviceSet::new(name, "sub-eni".to_owned(), count).expect("small"), &BTreeSet::new())
     }
 
     fn request(containers: &[&[&str]]) -> AllocateRequest {

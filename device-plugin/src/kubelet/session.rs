@@ -1,18 +1,26 @@
 //! One resource and the kubelet, from the first registration to the withdrawal.
+//!
+//! ```text
+//! wait for a kubelet ─> listen ─> register ─> be read ─> until something is lost ─┐
+//!        ^                                                                        │
+//!        └──────── at once (kubelet or socket new) or after a pause (failed) ─────┘
+//! ```
 
 use super::Kubelet;
 use super::folder::View;
 use super::register::{NotRegistered, register};
 use super::service::{Service, Streams};
 use super::socket::{self, CannotListen, OwnSocket, Standing};
-use crate::metrics::{Metrics, Registration, resource};
+use crate::advertise::Surroundings;
+use crate::report::{ACCEPTED, FAILED, Report, State};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::stream;
 use k8s_api::resource::{DeviceSet, ResourceName};
 use proto::EncodedList;
 use proto::plugin::device_plugin_server::DevicePluginServer;
 use runtime::Chain;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
@@ -28,20 +36,23 @@ pub(crate) struct Offered {
     pub(crate) list: EncodedList,
 }
 
-impl From<DeviceSet> for Offered {
-    fn from(devices: DeviceSet) -> Self {
-        Self { list: EncodedList::healthy(devices.ids()), devices }
+impl Offered {
+    /// The list of `devices` while these numbers of them are in use.
+    pub(crate) fn new(devices: DeviceSet, in_use: &BTreeSet<u32>) -> Self {
+        Self { list: EncodedList::healthy(devices.ids(in_use)), devices }
     }
 }
 
 /// One resource's side of the conversation.
 pub(crate) struct Session {
-    pub(crate) name: ResourceName,
+    name: ResourceName,
     /// When the sender goes, the resource is withdrawn: the streams end after the list that was sent last.
-    pub(crate) offered: watch::Receiver<Offered>,
-    pub(crate) folder: watch::Receiver<View>,
-    pub(crate) metrics: Metrics,
-    pub(crate) stop: CancellationToken,
+    offered: watch::Receiver<Offered>,
+    report: Report,
+    surroundings: Surroundings,
+    pauses: ExponentialBackoff,
+    /// The last complaint, so that it is made once.
+    said: String,
 }
 
 /// Why a session has to do something.
@@ -49,62 +60,62 @@ pub(crate) struct Session {
 enum Lost {
     #[error("the resource was withdrawn or the agent stops")]
     Stop,
-    #[error("the kubelet restarted or went away")]
+    #[error("the kubelet restarted")]
     Kubelet,
     #[error("network resource plugin socket disappeared")]
     Socket,
-    #[error("another process serves this resource at our path")]
-    Replaced(std::path::PathBuf),
+    #[error("another process serves this resource at {0}")]
+    Replaced(PathBuf),
     #[error(transparent)]
     NotRegistered(#[from] NotRegistered),
     #[error(transparent)]
     CannotListen(#[from] CannotListen),
-    #[error("the kubelet does not read the list of devices")]
+    #[error("the kubelet accepted the registration and does not read the list of devices")]
     Unread,
     #[error("the server ended")]
-    Server(#[source] tonic::transport::Error),
+    Server(#[source] Option<tonic::transport::Error>),
 }
 
-/// The kubelet asks for the list right after it accepted a registration; a broken stream may be replaced at once by
-/// another. After this long without any it has lost us.
+/// The kubelet asks for the list right after it accepted a registration.
 const UNREAD: Duration = Duration::from_secs(2);
+/// A kubelet does not open a stream again by itself; this only lets a burst of changes settle.
+const BROKEN: Duration = Duration::from_millis(50);
+/// A registration that held for this long was a good one: the next failure begins with a short pause.
+const STEADY: Duration = Duration::from_secs(10);
+/// What an older agent on this node needs to notice that it was replaced.
+const TAKE_OVER: Duration = Duration::from_millis(200);
 /// Streams that were told to end have this long to send what they have.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 impl Session {
+    pub(crate) fn new(
+        name: ResourceName,
+        offered: watch::Receiver<Offered>,
+        report: Report,
+        surroundings: Surroundings,
+    ) -> Self {
+        Self { name, offered, report, surroundings, pauses: pauses(), said: String::new() }
+    }
+
     /// Keeps the resource registered until it is withdrawn. Everything that can go wrong is waited out here, so that no
     /// other resource notices.
     pub(crate) async fn run(mut self) {
-        let mut pauses = pauses();
-        let mut said = String::new();
-        loop {
-            let Some(kubelet) = self.kubelet().await else { return };
-            let lost = self.hold(&kubelet, &mut pauses, &mut said).await;
-            self.metrics.registered.get_or_create(&resource(&self.name)).set(0);
-            match &lost {
-                Lost::Stop => return,
-                Lost::Kubelet | Lost::Socket => {
-                    tracing::info!(resourceName = %self.name, reason = %lost, "re-registering");
-                    pauses = self::pauses();
-                }
-                Lost::Replaced(path) => {
-                    tracing::warn!(resourceName = %self.name, socket = %path.display(), "{lost}; waiting until it ends");
-                    if self.until_free(path).await.is_none() {
-                        return;
-                    }
-                }
-                Lost::NotRegistered(_) | Lost::CannotListen(_) | Lost::Unread | Lost::Server(_) => {
-                    self.complain(&lost, &mut said);
-                    if self.pause(&kubelet, &mut pauses).await.is_none() {
-                        return;
-                    }
-                }
+        while let Some(kubelet) = self.kubelet().await {
+            let lost = self.hold(&kubelet).await;
+            if self.recover(&kubelet, lost).await.is_none() {
+                return;
             }
         }
     }
 
     /// Serves and stays registered with `kubelet` until something is lost.
-    async fn hold(&mut self, kubelet: &Kubelet, pauses: &mut ExponentialBackoff, said: &mut String) -> Lost {
+    ///
+    /// A kubelet that sees one stream of a resource end disconnects whatever is registered for it by then. So our streams
+    /// end before the next registration, and where another process served before us it gets a moment to end its own.
+    async fn hold(&mut self, kubelet: &Kubelet) -> Lost {
+        let takes_over = socket::answers(&socket::path(&self.name, &kubelet.folder)).await;
         let (own, listener) = match OwnSocket::listen(&self.name, &kubelet.folder) {
             Ok(listening) => listening,
             Err(error) => return error.into(),
@@ -113,94 +124,115 @@ impl Session {
         let end = CancellationToken::new();
         let _ends_streams = end.clone().drop_guard();
         let mut server = std::pin::pin!(self.serve(listener, streams.clone(), end.clone()));
-        let lost = tokio::select! {
-            ended = &mut server => return ended.map_or_else(Lost::Server, |()| Lost::Stop),
-            lost = self.stay_registered(kubelet, &own, &streams, pauses, said) => lost,
-        };
-        if matches!(lost, Lost::Stop) {
-            // Withdrawn streams end by themselves, after their last list; those of a process that stops are told to.
-            if self.stop.is_cancelled() {
-                end.cancel();
+        let staying = async {
+            if takes_over {
+                sleep(TAKE_OVER).await;
             }
-            let mut open = streams.count();
-            let last_words = async {
-                tokio::select! {
-                    _ = &mut server => {}
-                    _ = open.wait_for(|open| *open == 0) => {}
-                }
-            };
-            let _ = timeout(LAST_WORDS, last_words).await;
-            tracing::info!(resourceName = %self.name, "network resource plugin server stopped");
+            self.stay_registered(kubelet, &own, &streams).await
+        };
+        let lost = tokio::select! {
+            ended = &mut server => return Lost::Server(ended.err()),
+            lost = staying => lost,
+        };
+        // The streams of a withdrawn resource end by themselves, after their last list.
+        if !matches!(lost, Lost::Stop) || self.surroundings.stop.is_cancelled() {
+            end.cancel();
         }
+        let mut open = streams.count();
+        let last_words = async {
+            tokio::select! {
+                _ = &mut server => {}
+                _ = open.wait_for(|open| *open == 0) => {}
+            }
+        };
+        let _ = timeout(LAST_WORDS, last_words).await;
+        tracing::info!(resourceName = %self.name, "network resource plugin server stopped");
         lost
     }
 
-    async fn stay_registered(
-        &self,
-        kubelet: &Kubelet,
-        own: &OwnSocket,
-        streams: &Streams,
-        pauses: &mut ExponentialBackoff,
-        said: &mut String,
-    ) -> Lost {
-        let mut watching = std::pin::pin!(self.until_lost(kubelet, own));
+    async fn stay_registered(&mut self, kubelet: &Kubelet, own: &OwnSocket, streams: &Streams) -> Lost {
+        self.report.state(State::Registering, "");
         let registering = async {
-            let outcome = register(kubelet, &self.name, own.name()).await;
-            let label = if outcome.is_ok() { "accepted" } else { "failed" };
-            let registration = Registration { resource: self.name.to_string(), outcome: label };
-            self.metrics.registrations.get_or_create(&registration).inc();
-            outcome
+            register(kubelet, &self.name, own.name()).await.inspect_err(|_| self.report.registration(FAILED))?;
+            self.report.registration(ACCEPTED);
+            match timeout(UNREAD, streams.count().wait_for(|open| *open > 0)).await {
+                Ok(_) => Ok(()),
+                Err(_) => Err(Lost::Unread),
+            }
         };
+        let mut folder = self.surroundings.folder.clone();
         let outcome = tokio::select! {
-            lost = &mut watching => return lost,
+            lost = until_lost(&mut folder, kubelet, own) => return lost,
+            () = self.ended() => return Lost::Stop,
             outcome = registering => outcome,
         };
-        if let Err(error) = outcome {
-            return error.into();
+        if let Err(lost) = outcome {
+            return lost;
         }
-        said.clear();
-        *pauses = self::pauses();
-        self.metrics.registered.get_or_create(&resource(&self.name)).set(1);
+        self.report.state(State::Registered, "");
         let devices = self.offered.borrow().devices.count();
         tracing::info!(resourceName = %self.name, devices, "network resource plugin is running");
+        let broken = async {
+            if timeout(STEADY, unread(streams.count())).await.is_err() {
+                self.pauses = pauses();
+                self.said.clear();
+                unread(streams.count()).await;
+            }
+            Lost::Unread
+        };
+        let mut folder = self.surroundings.folder.clone();
         tokio::select! {
-            lost = &mut watching => lost,
-            () = unread(streams.count()) => Lost::Unread,
+            lost = until_lost(&mut folder, kubelet, own) => lost,
+            () = ended(&self.surroundings.stop, &self.offered) => Lost::Stop,
+            lost = broken => lost,
         }
     }
 
-    /// Waits for what only the folder or the advertiser can tell.
-    async fn until_lost(&self, kubelet: &Kubelet, own: &OwnSocket) -> Lost {
-        let mut folder = self.folder.clone();
-        loop {
-            if folder.borrow_and_update().kubelet.as_ref().is_some_and(|now| now != kubelet) {
-                return Lost::Kubelet;
+    /// Says what was lost and waits until it is worth trying again; nothing when the session is over.
+    async fn recover(&mut self, kubelet: &Kubelet, lost: Lost) -> Option<()> {
+        match &lost {
+            Lost::Stop => None,
+            Lost::Kubelet => {
+                tracing::info!(resourceName = %self.name, reason = %lost, "re-registering");
+                self.pauses = pauses();
+                Some(())
             }
-            match own.standing() {
-                Standing::Ours => {}
-                Standing::Gone => return Lost::Socket,
-                Standing::Replaced => return Lost::Replaced(own.path().to_owned()),
+            Lost::Socket => {
+                tracing::info!(resourceName = %self.name, reason = %lost, "re-registering");
+                self.pause(kubelet).await
             }
-            tokio::select! {
-                () = self.ended() => return Lost::Stop,
-                _ = folder.changed() => {}
+            Lost::Replaced(path) => {
+                self.report.state(State::Replaced, &lost.to_string());
+                tracing::warn!(resourceName = %self.name, reason = %lost, "waiting until it ends");
+                self.until_free(path).await
+            }
+            Lost::NotRegistered(_) | Lost::CannotListen(_) | Lost::Unread | Lost::Server(_) => {
+                self.complain(&Chain(&lost).to_string());
+                self.pause(kubelet).await
             }
         }
     }
 
-    /// The resource was withdrawn, or the agent stops.
-    async fn ended(&self) {
-        let mut offered = self.offered.clone();
-        let withdrawn = async { while offered.changed().await.is_ok() {} };
-        tokio::select! {
-            () = self.stop.cancelled() => {}
-            () = withdrawn => {}
+    /// Says what is wrong, once for as long as it stays the same.
+    fn complain(&mut self, error: &str) {
+        self.report.state(State::Failing, error);
+        if self.said == error {
+            return;
         }
+        tracing::warn!(resourceName = %self.name, error, "network resource plugin registration failed");
+        self.report.warn(
+            "NetworkResourceNotRegistered",
+            &format!("{error}; trying again every few seconds. If it stays, look at the kubelet's log for device-plugin errors"),
+        );
+        error.clone_into(&mut self.said);
     }
 
-    /// The kubelet that listens, as soon as one does.
+    /// The kubelet that listens, as soon as one does; none when the session is over.
     async fn kubelet(&self) -> Option<Kubelet> {
-        let mut folder = self.folder.clone();
+        let mut folder = self.surroundings.folder.clone();
+        if folder.borrow().kubelet.is_none() {
+            self.report.state(State::WaitingForKubelet, "");
+        }
         tokio::select! {
             () = self.ended() => None,
             view = folder.wait_for(|view| view.kubelet.is_some()) => view.ok()?.kubelet.clone(),
@@ -208,12 +240,13 @@ impl Session {
     }
 
     /// Waits before the next try; a new kubelet cuts the wait short.
-    async fn pause(&self, kubelet: &Kubelet, pauses: &mut ExponentialBackoff) -> Option<()> {
-        let mut folder = self.folder.clone();
+    async fn pause(&mut self, kubelet: &Kubelet) -> Option<()> {
+        let pause = self.pauses.next().unwrap_or(PAUSE_MAX);
+        let mut folder = self.surroundings.folder.clone();
         let other = folder.wait_for(|view| view.kubelet.as_ref().is_some_and(|now| now != kubelet));
         tokio::select! {
             () = self.ended() => None,
-            () = sleep(pauses.next().unwrap_or(PAUSE_MAX)) => Some(()),
+            () = sleep(pause) => Some(()),
             _ = other => Some(()),
         }
     }
@@ -221,7 +254,7 @@ impl Session {
     /// Waits until nobody answers at our path any more. The newest agent on a node serves it; an older one that is about
     /// to stop must not take it back.
     async fn until_free(&self, path: &Path) -> Option<()> {
-        let mut folder = self.folder.clone();
+        let mut folder = self.surroundings.folder.clone();
         while socket::answers(path).await {
             tokio::select! {
                 () = self.ended() => return None,
@@ -229,6 +262,11 @@ impl Session {
             }
         }
         Some(())
+    }
+
+    /// The resource was withdrawn, or the agent stops.
+    async fn ended(&self) {
+        ended(&self.surroundings.stop, &self.offered).await;
     }
 
     fn serve(
@@ -241,28 +279,50 @@ impl Session {
             offered: self.offered.clone(),
             streams,
             stop: stop.clone(),
-            allocations: self.metrics.allocations.get_or_create_owned(&resource(&self.name)),
+            report: self.report.clone(),
+            handed_out: self.surroundings.handed_out.clone(),
         };
         let incoming = stream::unfold(listener, |listener| async move {
-            Some((listener.accept().await.map(|(connection, _)| connection), listener))
+            let accepted = listener.accept().await.map(|(connection, _)| connection);
+            if let Err(error) = &accepted {
+                // The server asks again at once; out of file descriptors it would spin.
+                tracing::warn!(%error, "cannot accept a connection of the kubelet");
+                sleep(PAUSE_MIN).await;
+            }
+            Some((accepted, listener))
         });
         Server::builder()
             .add_service(DevicePluginServer::new(service))
             .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
     }
+}
 
-    /// Says what is wrong, once for as long as it stays the same.
-    fn complain(&self, lost: &Lost, said: &mut String) {
-        let text = Chain(lost).to_string();
-        if *said != text {
-            tracing::warn!(resourceName = %self.name, error = text, "network resource plugin registration failed");
-            *said = text;
+/// Waits for what only the folder can tell.
+async fn until_lost(folder: &mut watch::Receiver<View>, kubelet: &Kubelet, own: &OwnSocket) -> Lost {
+    loop {
+        if folder.borrow_and_update().kubelet.as_ref().is_some_and(|now| now != kubelet) {
+            return Lost::Kubelet;
+        }
+        match own.standing() {
+            Standing::Ours => {}
+            Standing::Gone => return Lost::Socket,
+            Standing::Replaced => return Lost::Replaced(own.path().to_owned()),
+        }
+        if folder.changed().await.is_err() {
+            return Lost::Stop;
         }
     }
 }
 
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// The resource was withdrawn, or the agent stops.
+async fn ended(stop: &CancellationToken, offered: &watch::Receiver<Offered>) {
+    let mut offered = offered.clone();
+    let withdrawn = async { while offered.changed().await.is_ok() {} };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = withdrawn => {}
+    }
+}
 
 /// Each resource counts its own failures, with jitter, so that many do not knock at once.
 fn pauses() -> ExponentialBackoff {
@@ -280,7 +340,7 @@ async fn unread(mut streams: watch::Receiver<usize>) {
         if streams.wait_for(|open| *open == 0).await.is_err() {
             return;
         }
-        if timeout(UNREAD, streams.wait_for(|open| *open > 0)).await.is_err() {
+        if timeout(BROKEN, streams.wait_for(|open| *open > 0)).await.is_err() {
             return;
         }
     }

@@ -1,28 +1,46 @@
 //! Sockets in the kubelet's folder: which is which, and ours.
 
 use k8s_api::resource::ResourceName;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 
-/// Which socket a path leads to. Inode numbers are used again, so the time of creation belongs to it.
+/// Which kubelet.sock a path leads to: a restarted kubelet makes another. Inode numbers are used again, so the time of
+/// birth belongs to it; the time of change would not do, since `chmod -R` and the like move it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
+    inode: Inode,
+    born: Option<SystemTime>,
+}
+
+/// A file of one file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Inode {
     device: u64,
-    inode: u64,
-    changed: (i64, i64),
+    number: u64,
 }
 
 impl Identity {
     /// The socket at `path`; none if there is nothing, or something else.
     pub(crate) fn at(path: &Path) -> Option<Self> {
-        let meta = fs::symlink_metadata(path).ok().filter(|meta| meta.file_type().is_socket())?;
-        Some(Self { device: meta.dev(), inode: meta.ino(), changed: (meta.ctime(), meta.ctime_nsec()) })
+        let meta = socket_at(path)?;
+        // Old file systems do not know when a file was born.
+        Some(Self { inode: Inode::of(&meta), born: meta.created().or_else(|_| meta.modified()).ok() })
     }
+}
+
+impl Inode {
+    fn of(meta: &Metadata) -> Self {
+        Self { device: meta.dev(), number: meta.ino() }
+    }
+}
+
+fn socket_at(path: &Path) -> Option<Metadata> {
+    fs::symlink_metadata(path).ok().filter(|meta| meta.file_type().is_socket())
 }
 
 /// Whether somebody accepts at `path`. A file alone says nothing: a dead process leaves it behind.
@@ -33,6 +51,11 @@ pub(crate) async fn answers(path: &Path) -> bool {
 
 /// Longest path of a unix socket in bytes: `sun_path` of `sockaddr_un` without the final zero.
 const PATH_MAX: usize = 107;
+
+/// Where a resource's socket lies.
+pub(crate) fn path(resource: &ResourceName, folder: &Path) -> PathBuf {
+    folder.join(file_name(resource, folder))
+}
 
 /// File name of a resource's socket: one for one. A domain has no `_`, so it can stand for the slash. A name too long
 /// for a socket path is cut, with a hash of the whole.
@@ -57,7 +80,8 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 pub(crate) struct OwnSocket {
     path: PathBuf,
     name: String,
-    identity: Identity,
+    /// Taken before the file moved into its place, and not used again while we listen: the socket holds on to it.
+    inode: Inode,
 }
 
 /// What became of a socket of ours.
@@ -87,12 +111,12 @@ impl OwnSocket {
         let listen = || {
             remove(&temporary)?;
             let listener = UnixListener::bind(&temporary)?;
+            let inode = Inode::of(&fs::symlink_metadata(&temporary)?);
             fs::rename(&temporary, &path)?;
-            let identity = Identity::at(&path).ok_or(io::ErrorKind::NotFound)?;
-            Ok((identity, listener))
+            Ok((inode, listener))
         };
         match listen() {
-            Ok((identity, listener)) => Ok((Self { path, name, identity }, listener)),
+            Ok((inode, listener)) => Ok((Self { path, name, inode }, listener)),
             Err(source) => Err(CannotListen { path, source }),
         }
     }
@@ -107,8 +131,8 @@ impl OwnSocket {
     }
 
     pub(crate) fn standing(&self) -> Standing {
-        match Identity::at(&self.path) {
-            Some(identity) if identity == self.identity => Standing::Ours,
+        match socket_at(&self.path).map(|meta| Inode::of(&meta)) {
+            Some(inode) if inode == self.inode => Standing::Ours,
             Some(_) => Standing::Replaced,
             None => Standing::Gone,
         }

@@ -11,7 +11,7 @@ pub struct Fault {
     pub text: String,
 }
 
-/// Everything that is wrong. Shown as one line, faults joined by `; `.
+/// Everything that is wrong. Shown as one line, faults joined by `; `, the first [`SHOWN`] of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults(Vec<Fault>);
 
@@ -49,9 +49,28 @@ impl fmt::Display for Fault {
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, fault) in self.0.iter().enumerate() {
+        for (n, fault) in self.0.iter().take(SHOWN).enumerate() {
             write!(f, "{}{fault}", if n == 0 { "" } else { "; " })?;
         }
-        Ok(())
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+/// A kubelet keeps the last 2 KiB of what a failed container said; the first faults must be in there.
+const SHOWN: usize = 8;
+/// What people wrote is repeated up to this many characters.
+const REPEATED: usize = 60;
+
+/// A text of the user's in a message: on one line, without control characters, and not too long.
+pub(super) fn repeated(text: &str) -> String {
+    let cut: String = text.chars().take(REPEATED).collect();
+    let more = if cut.len() < text.len() { "…" } else { "" };
+    if !cut.is_empty() && cut.chars().all(|c| c.is_ascii_graphic()) {
+        format!("{cut}{more}")
+    } else {
+        format!("{cut:?}{more}")
     }
 }

@@ -1,5 +1,6 @@
 //! `agent.networkResourcePlugin`: which nodes advertise which network resources.
 
+use super::fault::repeated;
 use super::section::{Found, Number, Section};
 use super::selector;
 use crate::glob::Glob;
@@ -159,7 +160,7 @@ fn resource_name(rule: &mut Section<'_, '_>) -> Option<ResourceName> {
     match name.parse() {
         Ok(name) => Some(name),
         Err(error) => {
-            rule.fault(line, format!("{path} {name:?} is invalid: {error}"));
+            rule.fault(line, format!("{path} {name:.80?} is invalid: {error}"));
             None
         }
     }
@@ -177,8 +178,10 @@ fn count(rule: &mut Section<'_, '_>) -> Option<Found<u32>> {
         rule.fault(line, format!("{path} must be greater than or equal to 0: got {value}"));
         return None;
     }
-    // More than this many is refused by the size of the list in any case.
-    let value = u32::try_from(value).unwrap_or(u32::MAX);
+    let Ok(value) = u32::try_from(value) else {
+        rule.fault(line, format!("{path} is too large: {value}"));
+        return None;
+    };
     Some(Found { value, path, line })
 }
 
@@ -190,13 +193,20 @@ fn globs(rule: &mut Section<'_, '_>, key: &'static str) -> Vec<Glob> {
     let rule_path = rule.path.clone();
     let mut globs = Vec::new();
     for Found { value, path, line } in rule.texts(key) {
-        if value.is_empty() {
-            rule.fault(line, format!("{path} is empty and would match no interface; remove it"));
-            continue;
-        }
-        match value.parse() {
-            Ok(glob) => globs.push(glob),
+        let shown = repeated(value);
+        match value.parse::<Glob>() {
             Err(error) => rule.fault(line, format!("{rule_path} pattern {value:?} is invalid: {error}")),
+            Ok(_) if value.is_empty() => {
+                rule.fault(line, format!("{path} is empty and would match no interface; remove it"));
+            }
+            // The kernel allows neither blanks nor '/' in a name; the others are how people write several patterns.
+            Ok(_) if value.contains(|c: char| c.is_whitespace() || "/,{}".contains(c)) => {
+                let text = format!(
+                    "{path} {shown} matches no interface; write one pattern an entry, without blanks, '/', ',' and braces"
+                );
+                rule.fault(line, text);
+            }
+            Ok(glob) => globs.push(glob),
         }
     }
     globs

@@ -4,11 +4,13 @@
 //! for. So the list of known keys is the code that reads them.
 
 use super::Faults;
+use super::fault::repeated;
 use super::yaml::{Key, Node, Value};
 
 /// One map at one path.
 pub(super) struct Section<'t, 'f> {
     pub path: String,
+    pub line: u64,
     entries: Vec<Entry<'t>>,
     known: Vec<&'static str>,
     faults: &'f mut Faults,
@@ -48,12 +50,12 @@ impl<'t, 'f> Section<'t, 'f> {
             Value::Null => &[],
             other => {
                 let what = if path.is_empty() { "the file" } else { path.as_str() };
-                faults.push(node.line, format!("{what} must be a map, not {}", other.describe()));
+                faults.push(node.line, format!("{what} must be a map, not {}", other.kind()));
                 return None;
             }
         };
         let entries = entries.iter().map(|(key, node)| Entry { key, node, read: false }).collect();
-        Some(Self { path, entries, known: Vec::new(), faults })
+        Some(Self { path, line: node.line, entries, known: Vec::new(), faults })
     }
 
     /// Path of `key` here, spelt as in the chart's values, which is where people write it.
@@ -137,14 +139,32 @@ impl<'t, 'f> Section<'t, 'f> {
 
     /// Every key that the section knows was asked for: what is left is a mistake.
     pub(super) fn end(mut self) {
+        self.refuse_rest();
+    }
+
+    /// As [`Section::end`], for a reader that has more to say after it.
+    pub(super) fn refuse_rest(&mut self) {
         for (Key { line, text: key }, _) in self.rest() {
-            let hint = nearest(key, &self.known).map_or_else(
-                || format!("known here: {}", self.known.join(", ")),
-                |near| format!("did you mean {near}?"),
-            );
-            let text = format!("{} is not a known key; {hint}", self.path_of(key));
+            let known = self.known.join(", ");
+            let hint = match nearest(key, &self.known) {
+                Some(near) => format!("; did you mean {near}?"),
+                None if key == "spiderpoolAgent" => "; here it is agent".to_owned(),
+                None if known.len() <= KNOWN_SHOWN => format!("; known here: {known}"),
+                None => String::new(),
+            };
+            let text = format!("{} is not a known key{hint}", self.path_of(&repeated(key)));
             self.fault(*line, text);
         }
+    }
+
+    /// Whether the map has this key, whatever its value.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key.text == key)
+    }
+
+    /// How many faults there are so far, anywhere.
+    pub(super) fn faults(&self) -> usize {
+        self.faults.all().len()
     }
 
     /// Reports something wrong in this section.
@@ -157,10 +177,11 @@ impl<'t, 'f> Section<'t, 'f> {
         let repair = match &node.value {
             Value::Text(value) => return Some(Found { value, path, line: node.line }),
             Value::Null => return None,
-            Value::List(_) | Value::Map(_) => String::new(),
-            scalar => format!("; write \"{}\" with quotes", scalar.describe()),
+            Value::List(_) | Value::Map(_) => "",
+            // Not with the value: `1.10` was read as 1.1, and the text that was meant is gone.
+            _ => "; put the value in quotes",
         };
-        self.fault(node.line, format!("{path} must be a text, not {}{repair}", node.value.describe()));
+        self.fault(node.line, format!("{path} must be a text, not {}{repair}", node.value.kind()));
         None
     }
 
@@ -170,11 +191,20 @@ impl<'t, 'f> Section<'t, 'f> {
         match &node.value {
             Value::Null => Vec::new(),
             Value::List(items) => {
-                let numbered = items.iter().enumerate();
-                numbered.map(|(n, item)| Found { value: item, path: format!("{path}[{n}]"), line: item.line }).collect()
+                let mut found = Vec::new();
+                for (n, item) in items.iter().enumerate() {
+                    let path = format!("{path}[{n}]");
+                    if item.value == Value::Null {
+                        // Left out silently it would widen a rule: no pattern at all selects every NIC.
+                        self.fault(item.line, format!("{path} is empty; remove it"));
+                    } else {
+                        found.push(Found { value: item, path, line: item.line });
+                    }
+                }
+                found
             }
             other => {
-                self.fault(node.line, format!("{path} must be a list, not {}", other.describe()));
+                self.fault(node.line, format!("{path} must be a list, not {}", other.kind()));
                 Vec::new()
             }
         }
@@ -187,6 +217,9 @@ impl<'t, 'f> Section<'t, 'f> {
         Some(entry.node)
     }
 }
+
+/// Longer lists of known keys would crowd out the other faults.
+const KNOWN_SHOWN: usize = 120;
 
 /// A float without a fraction, within the range where floats are exact.
 fn whole(value: f64) -> Option<i128> {

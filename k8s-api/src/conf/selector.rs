@@ -1,5 +1,6 @@
 //! A node selector in each of its three forms: `matchLabels`, `matchExpressions`, or a flat map of labels.
 
+use super::fault::repeated;
 use super::section::{Section, nearest};
 use super::yaml::{Key, Value};
 use crate::selector::{NodeSelector, OPERATORS, Requirement};
@@ -11,9 +12,11 @@ pub(super) fn read(parent: &mut Section<'_, '_>, key: &'static str) -> NodeSelec
     let path = parent.path_of(key);
     let Some(mut section) = parent.section(key) else { return NodeSelector::default() };
     let mut requirements = Vec::new();
-    let labels = section.section("matchLabels").map(|mut labels| pairs(&mut labels, &path, &mut requirements));
-    let expressions = expressions(&mut section, &path, &mut requirements);
-    if labels.is_some() || expressions {
+    if FORMS.iter().any(|form| section.has(form)) {
+        if let Some(mut labels) = section.section("matchLabels") {
+            pairs(&mut labels, &path, &mut requirements);
+        }
+        section.sections("matchExpressions", |entry| requirements.extend(expression(entry)));
         refuse_flat_keys(&mut section, &path);
     } else {
         pairs(&mut section, &path, &mut requirements);
@@ -23,15 +26,16 @@ pub(super) fn read(parent: &mut Section<'_, '_>, key: &'static str) -> NodeSelec
 
 fn pairs(section: &mut Section<'_, '_>, path: &str, requirements: &mut Vec<Requirement>) {
     for (Key { line, text: key }, node) in section.rest() {
+        let shown = repeated(key);
         if let (Value::Map(_) | Value::List(_), Some(form)) = (&node.value, nearest(key, &FORMS)) {
-            section.fault(*line, format!("{path}.{key} is not a known key; did you mean {form}?"));
+            section.fault(*line, format!("{path}.{shown} is not a known key; did you mean {form}?"));
             continue;
         }
         if node.value == Value::Null {
-            section.fault(*line, format!("{path}: label {key} has no value; write {key}: \"\" for an empty one"));
+            section.fault(*line, format!("{path}: label {shown} has no value; write {shown}: \"\" for an empty one"));
             continue;
         }
-        let Some(value) = section.as_text(node, format!("{path}: label {key}")) else { continue };
+        let Some(value) = section.as_text(node, format!("{path}: label {shown}")) else { continue };
         match Requirement::equals(key, value.value) {
             Ok(requirement) => requirements.push(requirement),
             Err(error) => section.fault(*line, format!("{path} is invalid: {error}")),
@@ -39,34 +43,29 @@ fn pairs(section: &mut Section<'_, '_>, path: &str, requirements: &mut Vec<Requi
     }
 }
 
-fn expressions(section: &mut Section<'_, '_>, path: &str, requirements: &mut Vec<Requirement>) -> bool {
-    let mut any = false;
-    section.sections("matchExpressions", |mut expression| {
-        any = true;
-        let key = expression.text("key");
-        let operator = expression.text("operator");
-        let values = expression.texts("values");
-        let line = key.as_ref().or(operator.as_ref()).map_or(0, |found| found.line);
-        match (key, operator) {
-            (Some(key), Some(operator)) => {
-                let values = values.iter().map(|found| found.value.to_owned()).collect();
-                match Requirement::new(key.value, operator.value, values) {
-                    Ok(requirement) => requirements.push(requirement),
-                    Err(error) => expression.fault(line, format!("{path} is invalid: {error}")),
-                }
-            }
-            _ => expression.fault(
-                line,
-                format!("{path} is invalid: an expression needs a key and an operator ({})", OPERATORS.join(", ")),
-            ),
-        }
-        expression.end();
-    });
-    any
+/// One entry of `matchExpressions`; nothing after a fault, which is told once.
+fn expression(mut entry: Section<'_, '_>) -> Option<Requirement> {
+    let faults = entry.faults();
+    let key = entry.text("key");
+    let operator = entry.text("operator");
+    let values = entry.texts("values").iter().map(|found| found.value.to_owned()).collect();
+    let (path, line) = (entry.path.clone(), entry.line);
+    entry.refuse_rest();
+    if entry.faults() > faults {
+        return None;
+    }
+    let (Some(key), Some(operator)) = (key, operator) else {
+        let operators = OPERATORS.join(", ");
+        entry.fault(line, format!("{path} is invalid: an expression needs a key and an operator ({operators})"));
+        return None;
+    };
+    let requirement = Requirement::new(key.value, operator.value, values);
+    requirement.map_err(|error| entry.fault(line, format!("{path} is invalid: {error}"))).ok()
 }
 
 fn refuse_flat_keys(section: &mut Section<'_, '_>, path: &str) {
     for (Key { line, text: key }, _) in section.rest() {
+        let key = repeated(key);
         let text =
             format!("{path} is invalid: {key} stands beside matchLabels or matchExpressions; move it into matchLabels");
         section.fault(*line, text);

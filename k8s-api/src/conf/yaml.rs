@@ -1,6 +1,7 @@
 //! YAML text to a tree that remembers lines.
 
 use super::Faults;
+use super::fault::repeated;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 use std::fmt;
@@ -31,16 +32,26 @@ pub(super) struct Key {
 }
 
 impl Value {
-    /// How a person would call this value, with the value itself where it is short.
+    /// How a person would call this kind of value. Never the value: it may be a URL with a password, in a wrong place.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Bool(_) => "true or false",
+            Self::Integer(_) | Self::Float(_) => "a number",
+            Self::Text(_) => "a text",
+            Self::List(_) => "a list",
+            Self::Map(_) => "a map",
+        }
+    }
+
+    /// The value where it is a scalar, for places where no secret belongs.
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::Null => "nothing".to_owned(),
             Self::Bool(value) => value.to_string(),
             Self::Integer(value) => value.to_string(),
             Self::Float(value) => value.to_string(),
-            Self::Text(value) => format!("the text {value:?}"),
-            Self::List(_) => "a list".to_owned(),
-            Self::Map(_) => "a map".to_owned(),
+            Self::Text(value) => format!("the text {:?}", repeated(value).trim_matches('"')),
+            Self::Null | Self::List(_) | Self::Map(_) => self.kind().to_owned(),
         }
     }
 }
@@ -48,26 +59,50 @@ impl Value {
 /// A few lines of nested aliases unfold to millions of values; a configuration of people stays far below this.
 const REPLAYED_EVENTS_MAX: usize = 10_000;
 
-/// An empty document is an empty map. Duplicate keys, tabs and the like are faults of the text itself.
+/// Duplicate keys, tabs and the like are faults of the text itself. So is a text without any value: whoever empties the
+/// file does not mean the defaults.
 pub(super) fn parse(text: &str) -> Result<Node, Faults> {
     let options = serde_saphyr::options! {
+        // `yes` and `on` are texts, as label values often are.
+        strict_booleans: true,
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPLAYED_EVENTS_MAX },
     };
     let parsed: Result<Option<Node>, _> = serde_saphyr::from_str_with_options(text, options);
+    let mut faults = Faults::default();
     match parsed {
-        Ok(Some(node)) => Ok(node),
-        Ok(None) => Ok(Node { line: 1, value: Value::Map(Vec::new()) }),
+        Ok(Some(Node { value: Value::Null, line })) => faults.push(line, EMPTY.to_owned()),
+        Ok(Some(node)) => return Ok(node),
+        Ok(None) => faults.push(1, EMPTY.to_owned()),
         Err(error) => {
             let line = error.location().map_or(0, |location| location.line());
-            let mut faults = Faults::default();
-            faults.push(line, format!("not valid YAML: {}", first_line(&error.without_snippet().to_string())));
-            Err(faults)
+            faults.push(line, format!("not valid YAML: {}", reason(&error.without_snippet().to_string())));
         }
     }
+    Err(faults)
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+const EMPTY: &str = "the file is empty; write {} for a configuration without anything";
+
+/// The parser's words, without the position that is said already, and in other words where they speak to programmers.
+fn reason(text: &str) -> String {
+    const PLAIN: [(&str, &str); 7] = [
+        ("multiple YAML documents", "more than one document; remove the lines with ---"),
+        ("budget breached", "nested too deeply, or too large"),
+        ("alias replay limit", "too many aliases"),
+        ("recursive references", "an alias of itself"),
+        ("null into string", "a key without a name"),
+        ("non-finite", "a number that is too large or none; a text needs quotes"),
+        ("expected string scalar", "a key that is no text; is this a template that was not rendered?"),
+    ];
+    if let Some((_, plain)) = PLAIN.iter().find(|(words, _)| text.contains(words)) {
+        return (*plain).to_owned();
+    }
+    let line = text.lines().next().unwrap_or_default();
+    let (said, _) = line.rsplit_once(" at line ").unwrap_or((line, ""));
+    match said.strip_prefix("duplicate mapping key: ").and_then(|rest| rest.split_once(',')) {
+        Some((key, _)) => format!("the key {} stands twice in one map", repeated(key)),
+        None => said.chars().take(200).collect(),
+    }
 }
 
 impl<'de> Deserialize<'de> for Node {
