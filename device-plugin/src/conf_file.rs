@@ -58,6 +58,10 @@ pub(crate) fn watch(
     let (mut watcher, changed) = inotify::watcher()?;
     inotify::add(&mut watcher, path.parent().unwrap_or(Path::new(".")))?;
     metrics.conf_valid.set(1);
+    for outcome in ["applied", "refused"] {
+        // Shown as 0, so that the first change is an increase.
+        metrics.reloads.get_or_create(&Reload { outcome });
+    }
     let (conf, latest) = watch::channel(first);
     let follow = Follow { path, conf, metrics, events, refused: String::new() };
     Ok((latest, follow.run(watcher, changed)))

@@ -1,5 +1,6 @@
 //! This node's Node object, watched.
 
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::StreamExt;
 use k8s_api::selector::Labels;
 use k8s_openapi::api::core::v1::Node;
@@ -8,7 +9,9 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use runtime::{Chain, Hold};
 use std::convert::Infallible;
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 /// What the agent needs of the object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +46,17 @@ pub(crate) fn watch(
 /// more than this.
 const WATCH_SECONDS: u32 = 120;
 
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+fn pauses() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_min_delay(Duration::from_millis(200))
+        .with_max_delay(PAUSE_MAX)
+        .with_jitter()
+        .without_max_times()
+        .build()
+}
+
 async fn run(
     client: Client,
     name: String,
@@ -53,10 +67,12 @@ async fn run(
     let mut events = std::pin::pin!(watcher(Api::<Node>::all(client), own).default_backoff());
     let mut seen = Some(seen);
     let mut failing = String::new();
+    let mut pauses = pauses();
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Apply(node) | Event::InitApply(node)) => {
                 failing.clear();
+                pauses = self::pauses();
                 if let Some(hold) = seen.take() {
                     hold.release();
                 }
@@ -73,13 +89,12 @@ async fn run(
             Err(error) => {
                 let text = Chain(&error).to_string();
                 if failing != text {
-                    tracing::warn!(
-                        node = name,
-                        error = text,
-                        "cannot watch the own Node; its last labels stay in force"
-                    );
+                    let labels = if seen.is_some() { "not known yet" } else { "as last seen" };
+                    tracing::warn!(node = name, labels, error = text, "cannot watch the own Node");
                     failing = text;
                 }
+                // The watcher's own pauses start over with each try; a thousand agents without rights must not.
+                sleep(pauses.next().unwrap_or(PAUSE_MAX)).await;
             }
         }
     }

@@ -9,7 +9,9 @@ use std::net::SocketAddr;
 
 /// The port could not be opened.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot open the admin port {address}; if another program on this host has it, choose another port")]
+#[error(
+    "cannot open the admin port {address}; if another program on this host has it, choose another (chart value spiderpoolAgent.httpPort)"
+)]
 pub struct Unavailable {
     address: SocketAddr,
     source: kubert::admin::BindError,

@@ -60,15 +60,15 @@ impl FromStr for Format {
 
 /// Libraries below us log each frame and poll; at `debug` they would drown our own lines.
 const QUIET: [&str; 6] = ["h2", "hyper", "hyper_util", "tower", "rustls", "netlink_proto"];
-/// Says each failed request at `error`; its callers say it better, and once.
-const SILENT: &str = "kube_client";
+/// They say each failed request at `warn` or `error`; their callers say it better, and once.
+const SILENT: [&str; 2] = ["kube_client", "kube_runtime"];
 
 /// Installs the process's log. A second call changes nothing.
 pub fn init(Level(level): Level, format: Format) {
     let filter = QUIET.iter().fold(Targets::new().with_default(level), |filter, library| {
         filter.with_target(*library, level.min(LevelFilter::WARN))
     });
-    let filter = filter.with_target(SILENT, LevelFilter::OFF);
+    let filter = SILENT.iter().fold(filter, |filter, library| filter.with_target(*library, LevelFilter::OFF));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false).with_ansi(false);
     let lines = match format {
         Format::Text => lines.boxed(),

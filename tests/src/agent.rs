@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Builds the agent, if need be, and says where it is.
+/// The agent of the environment variable `AGENT_BINARY`, for figures of the program that is shipped; else it is built.
 pub fn binary() -> PathBuf {
+    if let Some(binary) = std::env::var_os("AGENT_BINARY") {
+        return binary.into();
+    }
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--bin", "spiderpool-agent"]).current_dir(root());
     assert!(build.status().expect("cargo runs").success(), "the agent builds");
@@ -63,18 +66,26 @@ pub struct Agent {
 impl Agent {
     /// Starts an agent for `node` with this conf.yml in `folder`; `env` may name a kubeconfig.
     pub fn start(folder: &Path, node: &str, conf: &str, env: &[(&str, &str)]) -> Self {
+        let binary = binary().display().to_string();
+        Self::start_under(&[&binary], folder, node, conf, env)
+    }
+
+    /// As [`Agent::start`], by a command line that ends in running its further arguments.
+    pub fn start_under(command: &[&str], folder: &Path, node: &str, conf: &str, env: &[(&str, &str)]) -> Self {
         let file = folder.join("conf.yml");
         std::fs::write(&file, conf).expect("a folder to write to");
         let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         // A second agent in the same folder has a log of its own.
         let log = folder.join(format!("agent-{}.log", admin.port()));
-        let arguments = [
+        let (program, before) = command.split_first().expect("a program");
+        let mut arguments: Vec<String> = before.iter().map(ToString::to_string).collect();
+        arguments.extend([
             "daemon".to_owned(),
             format!("--config-path={}", file.display()),
             format!("--node-name={node}"),
             format!("--admin-address={admin}"),
-        ];
-        Self { process: Running::start(&binary(), &arguments, env, &log), log, admin }
+        ]);
+        Self { process: Running::start(Path::new(program), &arguments, env, &log), log, admin }
     }
 
     /// Starts an agent without an API server, for the kubelet whose root folder is `folder`. `rules` are sub-interface

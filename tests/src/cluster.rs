@@ -3,12 +3,18 @@
 use crate::process::{attempt, run};
 use crate::wait;
 use anyhow::{Context, ensure};
+use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use proto::podresources::AllocatableResourcesRequest;
+use proto::podresources::pod_resources_lister_client::PodResourcesListerClient;
 use serde_json::json;
 use std::process::{Command, Output};
 use std::time::Duration;
+use tokio::net::UnixStream;
+use tonic::transport::Endpoint;
+use tower::service_fn;
 
 /// The chart is installed and this talks to its cluster.
 #[derive(Clone)]
@@ -95,6 +101,40 @@ impl Cluster {
         .await;
     }
 
+    /// Devices of `resource` that the kubelet of `node` offers at this moment, by its `PodResources` API.
+    pub async fn kubelet_allocatable(&self, node: &str, resource: &str) -> anyhow::Result<usize> {
+        let state = std::env::var("SPIDERPOOL_CLUSTER_DIR")?;
+        let socket = format!("{state}/nodes/{node}/kubelet/pod-resources/kubelet.sock");
+        let connect = service_fn(move |_| {
+            let socket = socket.clone();
+            async move { UnixStream::connect(socket).await.map(TokioIo::new) }
+        });
+        let channel = Endpoint::from_static("http://localhost").connect_with_connector(connect).await?;
+        // All devices of a node make a message of more than the default 4 MiB.
+        let mut client = PodResourcesListerClient::new(channel).max_decoding_message_size(64 << 20);
+        let answer = client.get_allocatable_resources(AllocatableResourcesRequest {}).await?.into_inner();
+        let ours = answer.devices.iter().filter(|devices| devices.resource_name == resource);
+        Ok(ours.map(|devices| devices.device_ids.len()).sum())
+    }
+
+    /// Waits until the kubelet offers so many devices.
+    pub async fn until_kubelet_offers(&self, node: &str, resource: &str, wanted: usize) {
+        wait::until(format!("{wanted} of {resource} at the kubelet of {node}"), SOON, async || {
+            let found = self.kubelet_allocatable(node, resource).await?;
+            ensure!(found == wanted, "it is {found}");
+            Ok(())
+        })
+        .await;
+    }
+
+    /// Messages of events on a Node with this reason.
+    pub async fn node_events(&self, node: &str, reason: &str) -> Vec<String> {
+        let events = Api::<Event>::default_namespaced(self.client.clone());
+        let on_node = ListParams::default().fields(&format!("involvedObject.name={node},reason={reason}"));
+        let events = events.list(&on_node).await.expect("events can be listed");
+        events.items.into_iter().filter_map(|event| event.message).collect()
+    }
+
     /// Waits until the agent's metrics on `node` have this line.
     pub async fn until_agent_says(&self, node: &str, line: &str) {
         let get = "printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' | busybox nc -w 2 127.0.0.1 5710";
@@ -133,6 +173,14 @@ impl Cluster {
         let phase = status.phase.context("no phase yet")?;
         let ready = status.container_statuses.unwrap_or_default().iter().all(|container| container.ready);
         Ok(if phase == "Running" && !ready { "Starting".to_owned() } else { phase })
+    }
+
+    /// Phases of the pods whose names begin so.
+    pub async fn phases(&self, prefix: &str) -> anyhow::Result<Vec<String>> {
+        let pods = self.pods().list(&ListParams::default()).await?;
+        let ours =
+            pods.items.into_iter().filter(|pod| pod.metadata.name.as_ref().is_some_and(|n| n.starts_with(prefix)));
+        Ok(ours.filter_map(|pod| pod.status?.phase).collect())
     }
 
     /// Waits until a pod is in this phase.

@@ -82,7 +82,11 @@ async fn the_agent_watches_its_own_node_and_nothing_else() {
 
     nodes.delete("own", &kube::api::DeleteParams::default()).await.expect("deleted");
     wait::until("a word about the deleted Node", SOON, async || {
-        ensure!(agent.logged().contains("its last labels stay in force"), "{}", agent.logged());
+        ensure!(
+            agent.logged().contains("the own Node was deleted; its last labels stay in force"),
+            "{}",
+            agent.logged()
+        );
         Ok(())
     })
     .await;

@@ -34,6 +34,12 @@ fn conf(manifests: &str) -> String {
 fn renders_as_reviewed() {
     insta::assert_snapshot!("defaults", rendered(&[]));
     insta::assert_snapshot!("overview", rendered(&["-f", "docs/examples/overview.yaml"]));
+    let monitoring = ["podMonitor", "prometheusRule", "grafanaDashboard"]
+        .map(|part| format!("spiderpoolAgent.prometheus.{part}.install=true"));
+    insta::assert_snapshot!(
+        "monitoring",
+        rendered(&["--show-only=templates/agent/monitoring.yaml", "--set", &monitoring.join(",")])
+    );
     insta::assert_snapshot!("quick-start", rendered(&["-f", "docs/examples/quick-start.yaml"]));
 }
 
@@ -72,7 +78,16 @@ fn a_misspelt_or_mistyped_value_is_refused_by_name() {
         (rule("subENI.rules[0].maxCount=1"), "maxCount"),
         (rule("subENI.rules[0].defaultMaxCount=-1"), "defaultMaxCount"),
         (rule("subENI.rules[0].defaultMaxCount=many"), "defaultMaxCount"),
+        (rule("subENI.rules[0].defaultMaxCount=148463"), "defaultMaxCount"),
+        (rule("subENI.rules[0].resourceName=cpu"), "resourceName"),
+        (rule("subENI.rules[0].resourceName=node.kubernetes.io/x"), "resourceName"),
+        (rule("masterNIC.rules[0].defaultMaxCount=159460"), "defaultMaxCount"),
         (rule("masterNIC.rules[0].includeInterfaces=eth1"), "includeInterfaces"),
+        ("ipam=null".to_owned(), "ipam"),
+        ("spiderpoolAgent.image.repository=null".to_owned(), "repository"),
+        ("spiderpoolAgent.image.repository=a/b:1".to_owned(), "repository"),
+        ("spiderpoolAgent.name=a.b".to_owned(), "name"),
+        ("spiderpoolAgent.updateStrategy.rollingUpdate.maxSurge=1".to_owned(), "maxSurge"),
         (rule("masterNIC.rules[0].nodeSelector.matchExpressions[0].operator=in"), "operator"),
         ("spiderpoolAgent.debug.logLevel=loud".to_owned(), "logLevel"),
     ] {
@@ -107,12 +122,19 @@ fn the_agent_has_no_more_than_it_needs() {
         "drop: [ALL]",
         "type: RuntimeDefault",
         "verbs: [list, watch]",
+        "verbs: [create, patch]",
     ] {
         assert!(manifests.contains(line), "{line}");
     }
     assert!(!manifests.contains("add:"), "no capability is added");
-    assert_eq!(manifests.matches("hostPath:").count(), 2, "the two folders of the kubelet that the contract names");
-    assert_eq!(manifests.matches("verbs:").count(), 1);
+    let folders: Vec<&str> = manifests.lines().filter_map(|line| line.strip_prefix("            path: ")).collect();
+    let below = |name: &str| format!("\"/var/lib/kubelet/{name}\"");
+    assert_eq!(
+        folders,
+        ["device-plugins", "pod-resources", "plugins_registry"].map(below),
+        "of the host, nothing else"
+    );
+    assert_eq!(manifests.matches("verbs:").count(), 2);
 }
 
 #[test]
@@ -120,8 +142,8 @@ fn a_moved_kubelet_root_is_mounted_beside_the_constant_folder() {
     let manifests = rendered(&["--set", &format!("{PLUGIN}.kubeletRootDir=/data/kubelet/")]);
     for folder in ["/data/kubelet/device-plugins", "/data/kubelet/plugins_registry", "/var/lib/kubelet/device-plugins"]
     {
-        assert_eq!(manifests.matches(&format!("path: {folder}\n")).count(), 1, "{folder}");
-        assert_eq!(manifests.matches(&format!("mountPath: {folder}\n")).count(), 1, "{folder}");
+        assert_eq!(manifests.matches(&format!("path: \"{folder}\"\n")).count(), 1, "{folder}");
+        assert_eq!(manifests.matches(&format!("mountPath: \"{folder}\"\n")).count(), 1, "{folder}");
     }
 }
 
@@ -130,4 +152,56 @@ fn the_port_leaves_the_node_only_when_asked_to() {
     assert!(rendered(&[]).contains("--admin-address=127.0.0.1:5710"));
     let open = rendered(&["--set", "spiderpoolAgent.prometheus.enabled=true,spiderpoolAgent.httpPort=6000"]);
     assert!(open.contains("--admin-address=0.0.0.0:6000") && open.contains("port: 6000"));
+}
+
+/// The agent follows its rules while it runs, so a changed rule must not restart it; what it reads once must.
+#[test]
+fn only_what_is_read_once_changes_the_pod_template() {
+    let template = |set: &str| {
+        let manifests = rendered(&["-f", "docs/examples/quick-start.yaml", "--set", set]);
+        manifests.split_once("kind: DaemonSet").expect("the DaemonSet").1.to_owned()
+    };
+    let unchanged = template("spiderpoolAgent.httpPort=5710");
+    for set in [
+        format!("{PLUGIN}.resourceAdvertisement.subENI.rules[0].defaultMaxCount=7"),
+        format!("{PLUGIN}.devicePluginAffinity.nodeSelector.a=b"),
+        "iaasNetworkProvider.serverUrl=http://other".to_owned(),
+    ] {
+        assert_eq!(template(&set), unchanged, "{set}");
+    }
+    for set in ["global.ipamUNIXSocketHostPath=/run/other.sock".to_owned(), format!("{PLUGIN}.kubeletRootDir=/data")] {
+        assert_ne!(template(&set), unchanged, "{set}");
+    }
+}
+
+#[test]
+fn names_that_look_like_numbers_stay_texts() {
+    let manifests =
+        rendered(&["--namespace=123", "--set-string=global.configName=1e3,spiderpoolAgent.serviceAccount.name=007"]);
+    assert!(
+        manifests.contains("namespace: \"123\"")
+            && manifests.contains("name: \"1e3\"")
+            && manifests.contains("\"007\"")
+    );
+    assert!(!manifests.contains("namespace: 123"));
+}
+
+#[test]
+fn alerts_and_dashboard_ask_for_metrics_that_exist() {
+    let registered = include_str!("../../device-plugin/src/metrics.rs");
+    let mut asked = 0;
+    for text in [
+        include_str!("../../charts/spiderpool/templates/agent/monitoring.yaml"),
+        include_str!("../../charts/spiderpool/files/agent-dashboard.json"),
+    ] {
+        for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+            let Some(name) = word.strip_prefix("spiderpool_agent_") else { continue };
+            assert!(
+                registered.contains(&format!("\"{}\"", name.trim_end_matches("_total"))),
+                "{word} is not a metric of ours"
+            );
+            asked += 1;
+        }
+    }
+    assert!(asked > 12, "{asked}");
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, ensure};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tests::cluster::{CHANGING, Cluster, ETH1_NIC, MATCHING, OTHER, SOON, SUB_ENI, dev_cluster, in_node};
+use tests::cluster::{CHANGING, Cluster, ETH1_NIC, MATCHING, OTHER, SOON, SUB_ENI, dev_cluster, helm_install, in_node};
 use tests::process::{attempt, run};
 use tests::wait;
 
@@ -146,8 +146,96 @@ async fn a_fault_in_the_configuration_shows_where_people_look() {
         Ok(())
     })
     .await;
-    tests::cluster::helm_install(&["--set-string=spiderpoolAgent.podAnnotations.tests=again"]);
+    helm_install(&["--set-string=spiderpoolAgent.podAnnotations.tests=again"]);
     cluster.until_allocatable(OTHER, ETH1_NIC, Some("10k")).await;
+}
+
+/// DP-12, on a real kubelet: the configured root is wrong, and the live socket is found all the same.
+#[tokio::test]
+async fn a_wrong_kubelet_root_is_seen_through() {
+    let cluster = Cluster::installed().await;
+    helm_install(&["--set=spiderpoolAgent.networkResourcePlugin.kubeletRootDir=/data/kubelet"]);
+    cluster.until_agent_says(OTHER, "registered{resource=\"spidernet.io/eth1-nic\"} 1").await;
+    let agent = cluster.agents_on(OTHER).await.remove(0).metadata.name.expect("a name");
+    let log = run("kubectl", ["-n", "kube-system", "logs", &agent]);
+    assert!(log.contains("selected network resource plugin path pluginDir=/var/lib/kubelet/device-plugins"), "{log}");
+    helm_install(&[]);
+}
+
+/// Design 6: a changed rule reaches the kubelet without a restart; a NIC with an odd name is refused alone, with an event.
+#[tokio::test]
+async fn rules_are_followed_without_a_restart() {
+    let cluster = Cluster::installed().await;
+    cluster.until_allocatable(MATCHING, SUB_ENI, Some("256")).await;
+    let before = cluster.agents_on(MATCHING).await.remove(0).metadata.name;
+    helm_install(&[
+        "--set=spiderpoolAgent.networkResourcePlugin.resourceAdvertisement.subENI.rules[0].defaultMaxCount=255",
+    ]);
+    // The kubelet brings a changed ConfigMap to the agent in its own time, a minute or two.
+    wait::until("255 at the kubelet", Duration::from_mins(3), async || {
+        let found = cluster.kubelet_allocatable(MATCHING, SUB_ENI).await?;
+        ensure!(found == 255, "it is {found}");
+        Ok(())
+    })
+    .await;
+    assert_eq!(cluster.agents_on(MATCHING).await.remove(0).metadata.name, before, "the same agent");
+    wait::until("an event on the Node", SOON, async || {
+        ensure!(!cluster.node_events(MATCHING, "ConfigurationReloaded").await.is_empty(), "none yet");
+        Ok(())
+    })
+    .await;
+    helm_install(&[]);
+}
+
+/// NICs are renamed, taken into a pod's namespace and given back; 200 links of pods come and go meanwhile.
+#[tokio::test]
+async fn nics_wander_and_links_of_pods_make_no_noise() {
+    let cluster = Cluster::installed().await;
+    dev_cluster(&["add-nic", CHANGING, "ext3"]);
+    cluster.until_kubelet_offers(CHANGING, "spidernet.io/ext3-nic", 10_000).await;
+    in_node(CHANGING, "ip link set ext3 down && ip link set ext3 name ext4");
+    cluster.until_kubelet_offers(CHANGING, "spidernet.io/ext4-nic", 10_000).await;
+    cluster.until_kubelet_offers(CHANGING, "spidernet.io/ext3-nic", 0).await;
+    in_node(CHANGING, "ip netns add pod-like && ip link set ext4 netns pod-like");
+    cluster.until_kubelet_offers(CHANGING, "spidernet.io/ext4-nic", 0).await;
+    in_node(CHANGING, "ip -n pod-like link set ext4 netns 1");
+    cluster.until_kubelet_offers(CHANGING, "spidernet.io/ext4-nic", 10_000).await;
+    in_node(CHANGING, "ip link add ext5 type bridge");
+    cluster.until_kubelet_offers(CHANGING, "spidernet.io/ext5-nic", 10_000).await;
+
+    let agent = cluster.agents_on(CHANGING).await.remove(0).metadata.name.expect("a name");
+    let lines = || run("kubectl", ["-n", "kube-system", "logs", &agent]).lines().count();
+    let before = lines();
+    in_node(
+        CHANGING,
+        "for n in $(seq 200); do ip link add veth$n type veth peer name peer$n; done; for n in $(seq 200); do ip link del veth$n; done",
+    );
+    in_node(CHANGING, "ip link del ext5; ip link del ext4; ip netns del pod-like");
+    cluster.until_kubelet_offers(CHANGING, "spidernet.io/ext4-nic", 0).await;
+    assert_eq!(cluster.kubelet_allocatable(CHANGING, ETH1_NIC).await.expect("answers"), 10_000);
+    assert!(lines() - before < 20, "200 links of pods are not worth a word");
+}
+
+/// 100 pods for 51 places: never more than fit, and nothing is left in use after.
+#[tokio::test]
+async fn a_hundred_pods_race_for_half_as_many_places() {
+    let cluster = Cluster::installed().await;
+    cluster.until_allocatable(MATCHING, SUB_ENI, Some("256")).await;
+    let names: Vec<String> = (0..100).map(|n| format!("crowd-{n}")).collect();
+    for name in &names {
+        cluster.create_pod(name, SUB_ENI, 5).await;
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    wait::until("51 of 100 to run", Duration::from_mins(3), async || {
+        let phases = cluster.phases("crowd-").await?;
+        let count = |wanted: &str| phases.iter().filter(|phase| *phase == wanted).count();
+        assert!(count("Running") <= 51 && count("Failed") == 0, "{phases:?}");
+        ensure!(count("Running") == 51, "{} run", count("Running"));
+        Ok(())
+    })
+    .await;
+    cluster.delete_pods(&names).await;
+    cluster.until_agent_says(MATCHING, "devices_in_use{resource=\"spidernet.io/sub-eni\"} 0").await;
 }
 
 /// Prints how long a label takes to reach the kubelet's Node object here; the status period is 1 s.

@@ -490,6 +490,28 @@ async fn a_bad_change_keeps_the_old_configuration() {
     assert!(metrics.contains("spiderpool_agent_configuration_valid 1"), "{metrics}");
 }
 
+/// Hardware is what has a `device` in sysfs; a rule without include takes that and nothing else.
+#[tokio::test]
+async fn the_physical_rule_reads_sysfs() {
+    let node = Node::new();
+    let kubelet = FakeKubelet::started(&node.folder());
+    let sysfs = node.path().join("sys");
+    fs::create_dir_all(sysfs.join("class/net/hw0/device")).expect("a fixture");
+    let away = node.path().join("away.kubeconfig");
+    fs::write(&away, tests::agent::unreachable_api_server()).expect("writable");
+    let conf = conf(node.path(), "[]").replace("subENI: {rules: []}", "masterNIC: {rules: [{defaultMaxCount: 3}]}");
+    // A network namespace of its own, with one link that the fixture calls hardware and one that it does not.
+    let links = "ip link add hw0 type veth peer name sw0 && exec \"$@\"";
+    let binary = tests::agent::binary().display().to_string();
+    let sysfs = format!("--sysfs-root={}", sysfs.display());
+    let script = format!("{links} {sysfs}");
+    let under = ["unshare", "--net", "--", "sh", "-c", &script, "sh", &binary];
+    let env = [("KUBECONFIG", away.to_str().expect("UTF-8"))];
+    let _agent = Agent::start_under(&under, node.path(), "own", &conf, &env);
+    kubelet.until_allocatable("spidernet.io/hw0-nic", 3, SOON).await;
+    assert_eq!(kubelet.registrations("spidernet.io/sw0-nic"), 0);
+}
+
 /// DP-31: which `:authority` gets through, and what shows when one does not.
 #[tokio::test]
 async fn an_authority_that_is_no_host_is_refused_and_counted() {

@@ -7,7 +7,6 @@ use crate::inotify::{self, NoInotify};
 use crate::report::Reports;
 use notify::{RecommendedWatcher, Watcher};
 use runtime::Chain;
-use std::convert::Infallible;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,7 +36,7 @@ const BURST: Duration = Duration::from_millis(5);
 pub(crate) fn watch(
     folders: Vec<PathBuf>,
     reports: Reports,
-) -> Result<(watch::Receiver<View>, impl Future<Output = Result<(), Infallible>>), NoInotify> {
+) -> Result<(watch::Receiver<View>, impl Future<Output = Result<(), FolderDeleted>>), NoInotify> {
     let (inotify, changed) = inotify::watcher()?;
     let (view, latest) = watch::channel(View::default());
     Ok((latest, run(Watched { inotify, folders, inodes: Vec::new(), said: false }, changed, view, reports)))
@@ -48,11 +47,12 @@ async fn run(
     changed: Arc<Notify>,
     view: watch::Sender<View>,
     reports: Reports,
-) -> Result<(), Infallible> {
+) -> Result<(), FolderDeleted> {
     let mut stale_since = None;
     let mut absence = Absence { reports, since: Instant::now(), told: false };
     loop {
         watched.renew();
+        watched.still_there()?;
         let (kubelet, silent) = look(&watched.folders).await;
         absence.note(view.borrow().kubelet.as_ref(), kubelet.as_ref(), &watched.folders);
         view.send_modify(|view| *view = View { kubelet: kubelet.clone(), look: view.look + 1 });
@@ -115,7 +115,7 @@ impl Absence {
         let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
         let note = format!(
             "no kubelet listens at {KUBELET_SOCKET} in {}; set spiderpoolAgent.networkResourcePlugin.kubeletRootDir to the \
-             kubelet's --root-dir, and check that the kubelet runs",
+             kubelet's --root-dir, and check that the kubelet runs; if the folder was moved and made anew, delete this agent's pod",
             folders.join(" or ")
         );
         tracing::error!("{note}");
@@ -132,7 +132,17 @@ struct Watched {
     said: bool,
 }
 
+/// The folder was deleted under us. A new one of the same name is outside of what is mounted into this container.
+#[derive(Debug, thiserror::Error)]
+#[error("the folder {0} was deleted; the agent starts again to see the new one")]
+pub(crate) struct FolderDeleted(PathBuf);
+
 impl Watched {
+    fn still_there(&self) -> Result<(), FolderDeleted> {
+        let deleted = |folder: &&PathBuf| std::fs::metadata(folder).is_ok_and(|meta| meta.nlink() == 0);
+        self.folders.iter().find(deleted).map_or(Ok(()), |folder| Err(FolderDeleted(folder.clone())))
+    }
+
     fn renew(&mut self) {
         self.inodes.resize(self.folders.len(), None);
         for (folder, watched) in self.folders.iter().zip(&mut self.inodes) {

@@ -128,7 +128,14 @@ impl Session {
             if takes_over {
                 sleep(TAKE_OVER).await;
             }
-            self.stay_registered(kubelet, &own, &streams).await
+            loop {
+                let lost = self.stay_registered(kubelet, &own, &streams).await;
+                // The socket stays meanwhile: an older agent on this node would take a free place.
+                match self.try_again(kubelet, &own, lost).await {
+                    Ok(()) => {}
+                    Err(lost) => return lost,
+                }
+            }
         };
         let lost = tokio::select! {
             ended = &mut server => return Lost::Server(ended.err()),
@@ -210,6 +217,19 @@ impl Session {
                 self.complain(&Chain(&lost).to_string());
                 self.pause(kubelet).await
             }
+        }
+    }
+
+    /// Waits until the same socket may be registered again; or what was lost for good, or meanwhile.
+    async fn try_again(&mut self, kubelet: &Kubelet, own: &OwnSocket, lost: Lost) -> Result<(), Lost> {
+        if !matches!(lost, Lost::NotRegistered(_) | Lost::Unread) {
+            return Err(lost);
+        }
+        self.complain(&Chain(&lost).to_string());
+        let mut folder = self.surroundings.folder.clone();
+        tokio::select! {
+            lost = until_lost(&mut folder, kubelet, own) => Err(lost),
+            over = self.pause(kubelet) => over.ok_or(Lost::Stop),
         }
     }
 

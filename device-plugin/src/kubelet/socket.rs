@@ -117,7 +117,10 @@ impl OwnSocket {
         };
         match listen() {
             Ok((inode, listener)) => Ok((Self { path, name, inode }, listener)),
-            Err(source) => Err(CannotListen { path, source }),
+            Err(source) => {
+                let _ = remove(&temporary);
+                Err(CannotListen { path, source })
+            }
         }
     }
 
@@ -131,10 +134,12 @@ impl OwnSocket {
     }
 
     pub(crate) fn standing(&self) -> Standing {
-        match socket_at(&self.path).map(|meta| Inode::of(&meta)) {
-            Some(inode) if inode == self.inode => Standing::Ours,
-            Some(_) => Standing::Replaced,
-            None => Standing::Gone,
+        match fs::symlink_metadata(&self.path) {
+            Ok(meta) if Inode::of(&meta) == self.inode => Standing::Ours,
+            Ok(_) => Standing::Replaced,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Standing::Gone,
+            // A folder that cannot be looked into says nothing about what lies in it.
+            Err(_) => Standing::Ours,
         }
     }
 }
