@@ -60,7 +60,7 @@ pub(crate) fn watch(
     metrics.conf_valid.set(1);
     for outcome in ["applied", "refused"] {
         // Shown as 0, so that the first change is an increase.
-        metrics.reloads.get_or_create(&Reload { outcome });
+        drop(metrics.reloads.get_or_create(&Reload { outcome }));
     }
     let (conf, latest) = watch::channel(first);
     let follow = Follow { path, conf, metrics, events, refused: String::new() };

@@ -44,7 +44,7 @@ impl Cluster {
         assert!(std::env::var_os("SPIDERPOOL_CLUSTER_DIR").is_some(), "run this under `dev/cluster exec -- …`");
         let cluster = Self { client: Client::try_default().await.expect("exec sets KUBECONFIG") };
         cluster.label(MATCHING, "key", Some("value")).await;
-        helm_install(&["--set-string=spiderpoolAgent.podAnnotations.tests=yes"]);
+        helm_install(&[]);
         cluster
     }
 
@@ -232,6 +232,7 @@ pub fn helm_install(more: &[&str]) {
         "--timeout=2m",
         "--values=docs/examples/quick-start.yaml",
         "--set=spiderpoolAgent.image.registry=localhost",
+        "--set-string=spiderpoolAgent.podAnnotations.tests=yes",
         // The quick start's rule, and NICs that tests add and remove.
         "--set=spiderpoolAgent.networkResourcePlugin.resourceAdvertisement.masterNIC.rules[1].includeInterfaces={ext*}",
     ];
