@@ -88,6 +88,7 @@ impl Watch {
     fn on(cluster: &Cluster, node: &'static str, resource: &'static str, count: usize) -> Self {
         let (stop, looks) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let (cluster, stopped, looked) = (cluster.clone(), Arc::clone(&stop), Arc::clone(&looks));
+        #[allow(clippy::disallowed_methods, reason = "it ends with the test")]
         let looking = tokio::spawn(async move {
             while !stopped.load(Ordering::Relaxed) {
                 let found = cluster.kubelet_allocatable(node, resource).await.expect("the kubelet answers");

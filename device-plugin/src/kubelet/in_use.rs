@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::Endpoint;
 use tower::service_fn;
 
@@ -31,6 +31,8 @@ const ASK_SOON: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(1);
 /// How long a device counts as in use on the strength of an `Allocate` alone.
 const FRESH: Duration = Duration::from_secs(15);
+/// While many pods start, what they got is put together for this long.
+const BURST: Duration = Duration::from_millis(100);
 /// Full: the next question to the kubelet tells the same.
 const QUEUE: usize = 1024;
 
@@ -87,13 +89,23 @@ async fn run(
             }
         }
         let mut next = Instant::now() + ASK;
+        let mut told = false;
         loop {
-            let now = Arc::new(ledger.in_use(Instant::now()));
-            in_use.send_if_modified(|before| before.replace(Arc::clone(&now)).as_ref() != Some(&now));
+            if !told {
+                let now = Arc::new(ledger.in_use(Instant::now()));
+                in_use.send_if_modified(|before| before.replace(Arc::clone(&now)).as_ref() != Some(&now));
+                told = true;
+                // The first of many is told at once, the others together.
+                sleep(BURST).await;
+            }
             match tokio::time::timeout_at(next, queue.recv()).await {
-                Ok(Some((resource, ids))) => {
-                    ledger.fresh.push((Instant::now(), resource, ids));
+                Ok(Some(handed_out)) => {
+                    ledger.note(handed_out);
+                    while let Ok(handed_out) = queue.try_recv() {
+                        ledger.note(handed_out);
+                    }
                     next = next.min(Instant::now() + ASK_SOON);
+                    told = false;
                 }
                 Ok(None) => std::future::pending().await,
                 Err(_) => break,
@@ -110,6 +122,10 @@ struct Ledger {
 }
 
 impl Ledger {
+    fn note(&mut self, (resource, ids): (String, Vec<String>)) {
+        self.fresh.push((Instant::now(), resource, ids));
+    }
+
     fn in_use(&mut self, now: Instant) -> BTreeMap<String, BTreeSet<String>> {
         self.fresh.retain(|(at, ..)| now.saturating_duration_since(*at) < FRESH);
         let mut in_use = self.listed.clone();
@@ -156,7 +172,7 @@ mod tests {
     async fn a_device_counts_from_the_moment_it_is_handed_out() {
         let mut ledger = Ledger::default();
         ledger.listed.entry("r".to_owned()).or_default().insert("r-0".to_owned());
-        ledger.fresh.push((Instant::now(), "r".to_owned(), vec!["r-7".to_owned()]));
+        ledger.note(("r".to_owned(), vec!["r-7".to_owned()]));
         let ids = |ledger: &mut Ledger| ledger.in_use(Instant::now()).remove("r").unwrap_or_default();
         assert_eq!(ids(&mut ledger), ["r-0".to_owned(), "r-7".to_owned()].into());
         tokio::time::advance(FRESH).await;
