@@ -1,7 +1,7 @@
 //! Keeps the set of sessions equal to what the rules offer.
 
 use crate::kubelet::folder::View;
-use crate::kubelet::in_use::{HandedOut, InUse};
+use crate::kubelet::in_use::{HandedOut, Ids, Listed};
 use crate::kubelet::session::{Offered, Session};
 use crate::kubelet::version;
 use crate::node::OwnNode;
@@ -13,6 +13,7 @@ use k8s_api::resource::{DeviceSet, ResourceName};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A session ended in a way that it never should.
@@ -27,7 +28,7 @@ pub(crate) struct Inputs {
     pub(crate) conf: watch::Receiver<Conf>,
     pub(crate) node: watch::Receiver<Option<OwnNode>>,
     pub(crate) nics: watch::Receiver<Option<Vec<Nic>>>,
-    pub(crate) in_use: watch::Receiver<Option<InUse>>,
+    pub(crate) in_use: watch::Receiver<Option<Listed>>,
 }
 
 /// What a session needs beside its own resource.
@@ -90,7 +91,8 @@ impl Advertised {
     fn follow(&mut self, inputs: &mut Inputs) {
         let conf = inputs.conf.borrow_and_update();
         let (node, nics) = (inputs.node.borrow_and_update(), inputs.nics.borrow_and_update());
-        let in_use = inputs.in_use.borrow_and_update().clone().unwrap_or_default();
+        let listed = inputs.in_use.borrow_and_update().clone().unwrap_or_default();
+        let in_use = self.surroundings.handed_out.in_use(&listed, Instant::now());
         let labels = node.as_ref().map(|node| &node.labels);
         let now = offer(&conf.plugin, Known { labels, nics: nics.as_deref(), provider: conf.provider });
         let all_known = labels.is_some() && nics.is_some();
@@ -131,7 +133,7 @@ impl Advertised {
     }
 
     /// Starts, changes and ends sessions; those whose devices stay as they are notice nothing.
-    fn apply(&mut self, Offer { resources, refused }: Offer, in_use: &InUse) {
+    fn apply(&mut self, Offer { resources, refused }: Offer, in_use: &Ids) {
         let gone = self.offers.extract_if(.., |name, _| !resources.iter().any(|set| set.name() == name));
         for (name, advertisement) in gone.collect::<Vec<_>>() {
             self.withdraw(&name, &advertisement);

@@ -1,10 +1,10 @@
 //! The agent against a real API server, without a kubelet.
 
-use anyhow::ensure;
-use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::{Event, Node};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::time::Duration;
 use tests::agent::Agent;
@@ -41,6 +41,19 @@ async fn grant_what_the_chart_grants(server: &ApiServer) {
         "subjects": [{"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"}],
     }));
     let created = PostParams::default();
+    let role_in_default = serde_json::from_value(json!({
+        "metadata": {"name": AGENT},
+        "rules": [{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}],
+    }));
+    let binding_in_default = serde_json::from_value(json!({
+        "metadata": {"name": AGENT},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": AGENT},
+        "subjects": [{"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"}],
+    }));
+    let (roles, bindings) =
+        (Api::<Role>::default_namespaced(client.clone()), Api::<RoleBinding>::default_namespaced(client.clone()));
+    roles.create(&created, &role_in_default.expect("a role")).await.expect("created");
+    bindings.create(&created, &binding_in_default.expect("a binding")).await.expect("created");
     Api::<ClusterRole>::all(client.clone()).create(&created, &role.expect("a role")).await.expect("created");
     Api::<ClusterRoleBinding>::all(client).create(&created, &binding.expect("a binding")).await.expect("created");
 }
@@ -104,6 +117,31 @@ async fn the_agent_watches_its_own_node_and_nothing_else() {
     agent.process.signal("TERM");
     let code = wait::until("the end of the agent", SOON, async || agent.process.ended().ok_or("it runs")).await;
     assert_eq!(code, 0, "{}", agent.logged());
+}
+
+/// A kubelet that cannot talk to us gets an event on its Node, once, that says what to do.
+#[tokio::test]
+async fn a_kubelet_that_is_too_old_gets_an_event() {
+    let server = ApiServer::start().await;
+    grant_what_the_chart_grants(&server).await;
+    create_node(&server, "own", "no").await;
+    let nodes = Api::<Node>::all(server.client(ADMIN).await);
+    let info = json!({"kubeletVersion": "v1.25.3", "architecture": "", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "", "kubeProxyVersion": "", "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""});
+    let old = Patch::Merge(json!({"status": {"nodeInfo": info}}));
+    nodes.patch_status("own", &PatchParams::default(), &old).await.expect("patched");
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubeconfig = server.kubeconfig(AGENT).display().to_string();
+    let agent = Agent::start(folder.path(), "own", CONF, &[("KUBECONFIG", &kubeconfig)]);
+    let events = Api::<Event>::namespaced(server.client(ADMIN).await, "default");
+    let ours = ListParams::default().fields("involvedObject.name=own,reason=KubeletTooOld");
+    let event = wait::until("an event on the Node", SOON, async || {
+        let found = events.list(&ours).await?.items.pop();
+        found.with_context(|| format!("none yet; the agent says {}", agent.logged()))
+    })
+    .await;
+    let message = event.message.unwrap_or_default();
+    assert!(message.contains("v1.25.3") && message.contains("Upgrade the kubelet"), "{message}");
+    assert_eq!(event.involved_object.uid.as_deref(), Some("own"), "as `kubectl describe node` looks for it");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //!
 //! | case | where |
 //! |---|---|
+//! | DP-18 | here, but for its state file: labels from before a reboot may be wrong, and a kubelet gets its pods from the same API server that the labels come from |
 //! | DP-09 | cannot occur: one way of registration, never the plugin watcher's folder; the chart test sees it mounted read-only |
 //! | DP-12 | here, and `cluster.rs` for a wrong root on a real kubelet |
 //! | DP-14, DP-24, DP-29 | `cluster.rs`, with a real kubelet |
@@ -510,6 +511,25 @@ async fn the_physical_rule_reads_sysfs() {
     let _agent = Agent::start_under(&under, node.path(), "own", &conf, &env);
     kubelet.until_allocatable("spidernet.io/hw0-nic", 3, SOON).await;
     assert_eq!(kubelet.registrations("spidernet.io/sw0-nic"), 0);
+}
+
+/// A client that says it goes away, in the middle of everything, disturbs nobody.
+#[tokio::test]
+async fn a_client_that_goes_away_disturbs_nobody() {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let node = Node::new();
+    let kubelet = FakeKubelet::started(&node.folder());
+    let _agent = node.registered(&kubelet).await;
+    let mut connection = tokio::net::UnixStream::connect(kubelet.endpoint(A)).await.expect("connects");
+    for bytes in [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &SETTINGS, &GOAWAY] {
+        connection.write_all(bytes).await.expect("sends");
+    }
+    let mut rest = Vec::new();
+    let ended = tokio::time::timeout(SOON, connection.read_to_end(&mut rest)).await;
+    assert!(ended.is_ok(), "the agent lets the connection go");
+    for_a_while(Duration::from_millis(500), || assert_eq!(kubelet.allocatable(A), Some(4))).await;
+    assert_eq!((kubelet.registrations(A), kubelet.registrations(B)), (1, 1));
 }
 
 /// DP-31: which `:authority` gets through, and what shows when one does not.

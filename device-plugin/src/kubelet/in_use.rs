@@ -5,23 +5,41 @@ use k8s_api::resource::ResourceName;
 use proto::podresources::ListPodResourcesRequest;
 use proto::podresources::pod_resources_lister_client::PodResourcesListerClient;
 use runtime::Chain;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::UnixStream;
-use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tonic::transport::Endpoint;
 use tower::service_fn;
 
 /// Ids in use by resource name.
-pub(crate) type InUse = Arc<BTreeMap<String, BTreeSet<String>>>;
+pub(crate) type Ids = BTreeMap<String, BTreeSet<String>>;
 
-/// Tells of devices that were just handed out. Cheap to clone.
-#[derive(Clone, Debug)]
-pub(crate) struct HandedOut(mpsc::Sender<(String, Vec<String>)>);
+/// What the kubelet said, and a count that moves when devices were handed out since.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listed {
+    ids: Arc<Ids>,
+    handed_out: u64,
+}
+
+/// Devices that were handed out a moment ago, which the kubelet does not list yet. Cheap to clone: the sessions add to it,
+/// the advertiser reads it with each pass, so that no count takes away what was just given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HandedOut {
+    fresh: Arc<Mutex<VecDeque<Fresh>>>,
+    wake: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct Fresh {
+    at: Instant,
+    resource: String,
+    ids: Vec<String>,
+}
 
 /// Between two questions to the kubelet when nothing happens.
 const ASK: Duration = Duration::from_secs(30);
@@ -33,8 +51,8 @@ const ANSWER: Duration = Duration::from_secs(1);
 const FRESH: Duration = Duration::from_secs(15);
 /// While many pods start, what they got is put together for this long.
 const BURST: Duration = Duration::from_millis(100);
-/// Full: the next question to the kubelet tells the same.
-const QUEUE: usize = 1024;
+/// More calls than a node has pods; the oldest go first, and the kubelet lists those by then.
+const FRESH_MAX: usize = 4096;
 
 /// Why the kubelet did not say.
 #[derive(Debug, thiserror::Error)]
@@ -58,24 +76,24 @@ pub(crate) fn sockets(roots: [&Path; 2]) -> Vec<PathBuf> {
 /// the most, whether it answered or not.
 pub(crate) fn watch(
     sockets: Vec<PathBuf>,
-) -> (HandedOut, watch::Receiver<Option<InUse>>, impl Future<Output = Result<(), Infallible>>) {
-    let (handed_out, queue) = mpsc::channel(QUEUE);
-    let (in_use, latest) = watch::channel(None);
-    (HandedOut(handed_out), latest, run(sockets, queue, in_use))
+) -> (HandedOut, watch::Receiver<Option<Listed>>, impl Future<Output = Result<(), Infallible>>) {
+    let handed_out = HandedOut::default();
+    let (listed, latest) = watch::channel(None);
+    (handed_out.clone(), latest, run(sockets, handed_out, listed))
 }
 
 async fn run(
     sockets: Vec<PathBuf>,
-    mut queue: mpsc::Receiver<(String, Vec<String>)>,
-    in_use: watch::Sender<Option<InUse>>,
+    handed_out: HandedOut,
+    latest: watch::Sender<Option<Listed>>,
 ) -> Result<(), Infallible> {
-    let mut ledger = Ledger::default();
+    let mut listed = Listed::default();
     let mut said = String::new();
     loop {
         match ask(&sockets).await {
-            Ok(listed) => {
+            Ok(ids) => {
                 said.clear();
-                ledger.listed = listed;
+                listed.ids = Arc::new(ids);
             }
             Err(error) => {
                 let text = Chain(&error).to_string();
@@ -89,54 +107,48 @@ async fn run(
             }
         }
         let mut next = Instant::now() + ASK;
-        let mut told = false;
         loop {
-            if !told {
-                let now = Arc::new(ledger.in_use(Instant::now()));
-                in_use.send_if_modified(|before| before.replace(Arc::clone(&now)).as_ref() != Some(&now));
-                told = true;
-                // The first of many is told at once, the others together.
-                sleep(BURST).await;
+            latest.send_if_modified(|before| before.replace(listed.clone()).as_ref() != Some(&listed));
+            // What many pods get while they start is told together.
+            sleep(BURST).await;
+            if timeout_at(next, handed_out.wake.notified()).await.is_err() {
+                break;
             }
-            match tokio::time::timeout_at(next, queue.recv()).await {
-                Ok(Some(handed_out)) => {
-                    ledger.note(handed_out);
-                    while let Ok(handed_out) = queue.try_recv() {
-                        ledger.note(handed_out);
-                    }
-                    next = next.min(Instant::now() + ASK_SOON);
-                    told = false;
-                }
-                Ok(None) => std::future::pending().await,
-                Err(_) => break,
-            }
+            listed.handed_out += 1;
+            next = next.min(Instant::now() + ASK_SOON);
         }
     }
 }
 
-/// What the kubelet listed, and what it was given since.
-#[derive(Debug, Default)]
-struct Ledger {
-    listed: BTreeMap<String, BTreeSet<String>>,
-    fresh: Vec<(Instant, String, Vec<String>)>,
-}
-
-impl Ledger {
-    fn note(&mut self, (resource, ids): (String, Vec<String>)) {
-        self.fresh.push((Instant::now(), resource, ids));
+impl HandedOut {
+    /// The kubelet is being given these.
+    pub(crate) fn note(&self, resource: &ResourceName, ids: Vec<String>) {
+        let mut fresh = self.fresh();
+        if fresh.len() == FRESH_MAX {
+            fresh.pop_front();
+        }
+        fresh.push_back(Fresh { at: Instant::now(), resource: resource.to_string(), ids });
+        self.wake.notify_one();
     }
 
-    fn in_use(&mut self, now: Instant) -> BTreeMap<String, BTreeSet<String>> {
-        self.fresh.retain(|(at, ..)| now.saturating_duration_since(*at) < FRESH);
-        let mut in_use = self.listed.clone();
-        for (_, resource, ids) in &self.fresh {
+    /// What is in use: listed by the kubelet, or handed out a moment before `now`.
+    pub(crate) fn in_use(&self, listed: &Listed, now: Instant) -> Ids {
+        let mut fresh = self.fresh();
+        fresh.retain(|one| now.saturating_duration_since(one.at) < FRESH);
+        let mut in_use = Ids::clone(&listed.ids);
+        for Fresh { resource, ids, .. } in fresh.iter() {
             in_use.entry(resource.clone()).or_default().extend(ids.iter().cloned());
         }
         in_use
     }
+
+    fn fresh(&self) -> MutexGuard<'_, VecDeque<Fresh>> {
+        // An entry is whole once it is pushed, so a panic elsewhere leaves nothing half-written.
+        self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-async fn ask(sockets: &[PathBuf]) -> Result<BTreeMap<String, BTreeSet<String>>, Unknown> {
+async fn ask(sockets: &[PathBuf]) -> Result<Ids, Unknown> {
     let live = sockets.iter().find(|socket| socket.exists()).or(sockets.first()).cloned().unwrap_or_default();
     let call = async {
         let path = live.clone();
@@ -150,18 +162,11 @@ async fn ask(sockets: &[PathBuf]) -> Result<BTreeMap<String, BTreeSet<String>>, 
         PodResourcesListerClient::new(channel).list(ListPodResourcesRequest {}).await.map_err(Unknown::Refused)
     };
     let pods = timeout(ANSWER, call).await.map_err(|_| Unknown::Slow)??.into_inner().pod_resources;
-    let mut listed = BTreeMap::<String, BTreeSet<String>>::new();
+    let mut listed = Ids::new();
     for devices in pods.into_iter().flat_map(|pod| pod.containers).flat_map(|container| container.devices) {
         listed.entry(devices.resource_name).or_default().extend(devices.device_ids);
     }
     Ok(listed)
-}
-
-impl HandedOut {
-    /// The kubelet has just been given these.
-    pub(crate) fn note(&self, resource: &ResourceName, ids: Vec<String>) {
-        let _ = self.0.try_send((resource.to_string(), ids));
-    }
 }
 
 #[cfg(test)]
@@ -170,12 +175,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_device_counts_from_the_moment_it_is_handed_out() {
-        let mut ledger = Ledger::default();
-        ledger.listed.entry("r".to_owned()).or_default().insert("r-0".to_owned());
-        ledger.note(("r".to_owned(), vec!["r-7".to_owned()]));
-        let ids = |ledger: &mut Ledger| ledger.in_use(Instant::now()).remove("r").unwrap_or_default();
-        assert_eq!(ids(&mut ledger), ["r-0".to_owned(), "r-7".to_owned()].into());
+        let mut ids = Ids::new();
+        ids.entry("a/r".to_owned()).or_default().insert("r-0".to_owned());
+        let listed = Listed { ids: Arc::new(ids), handed_out: 0 };
+        let handed_out = HandedOut::default();
+        handed_out.note(&"a/r".parse().expect("a name"), vec!["r-7".to_owned()]);
+        let ids = || handed_out.in_use(&listed, Instant::now()).remove("a/r").unwrap_or_default();
+        assert_eq!(ids(), ["r-0".to_owned(), "r-7".to_owned()].into());
         tokio::time::advance(FRESH).await;
-        assert_eq!(ids(&mut ledger), ["r-0".to_owned()].into(), "after a while only the kubelet's list counts");
+        assert_eq!(ids(), ["r-0".to_owned()].into(), "after a while only the kubelet's list counts");
     }
 }
