@@ -188,6 +188,7 @@ async fn a_restarted_kubelet_gets_every_resource_again() {
         kubelet.until_allocatable(B, 3, SOON).await;
     }
     println!("new kubelet.sock -> two resources registered: at most {slowest:?} of 10");
+    assert!(agent.page("/metrics").await.expect("the page").1.contains("spiderpool_agent_kubelet_restarts_total 10"));
     assert!(slowest < Duration::from_secs(2), "{slowest:?}\n{}", agent.logged());
     assert!(node.files().contains("kubelet_internal_checkpoint"));
 }

@@ -49,7 +49,7 @@ async fn run(
     reports: Reports,
 ) -> Result<(), FolderDeleted> {
     let mut stale_since = None;
-    let mut absence = Absence { reports, since: Instant::now(), told: false };
+    let mut absence = Absence { reports, last: None, since: Instant::now(), told: false };
     loop {
         watched.renew();
         watched.still_there()?;
@@ -84,6 +84,8 @@ async fn look(folders: &[PathBuf]) -> (Option<Kubelet>, bool) {
 /// Tells people of kubelets that come, go, and do not come.
 struct Absence {
     reports: Reports,
+    /// The kubelet that was seen last, whether it listens still or not.
+    last: Option<Kubelet>,
     since: Instant,
     told: bool,
 }
@@ -97,9 +99,10 @@ impl Absence {
         metrics.kubelet_listens.set(now.is_some().into());
         match (before, now) {
             (Some(before), Some(now)) if before == now => {}
-            (before, Some(now)) => {
+            (_, Some(now)) => {
                 tracing::info!(pluginDir = %now.folder.display(), "selected network resource plugin path");
-                metrics.kubelet_restarts.inc_by(before.is_some().into());
+                let last = self.last.replace(now.clone());
+                metrics.kubelet_restarts.inc_by(last.is_some_and(|last| last != *now).into());
                 self.told = false;
             }
             (Some(_), None) => {

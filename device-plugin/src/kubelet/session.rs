@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 
@@ -53,6 +53,8 @@ pub(crate) struct Session {
     pauses: ExponentialBackoff,
     /// The last complaint, so that it is made once.
     said: String,
+    /// Since when nothing has gone well, and whether an event told of it.
+    failing: Option<(Instant, bool)>,
 }
 
 /// Why a session has to do something.
@@ -70,7 +72,7 @@ enum Lost {
     NotRegistered(#[from] NotRegistered),
     #[error(transparent)]
     CannotListen(#[from] CannotListen),
-    #[error("the kubelet accepted the registration and does not read the list of devices")]
+    #[error("the kubelet does not read the list of devices")]
     Unread,
     #[error("the server ended")]
     Server(#[source] Option<tonic::transport::Error>),
@@ -96,7 +98,7 @@ impl Session {
         report: Report,
         surroundings: Surroundings,
     ) -> Self {
-        Self { name, offered, report, surroundings, pauses: pauses(), said: String::new() }
+        Self { name, offered, report, surroundings, pauses: pauses(), said: String::new(), failing: None }
     }
 
     /// Keeps the resource registered until it is withdrawn. Everything that can go wrong is waited out here, so that no
@@ -183,6 +185,7 @@ impl Session {
             if timeout(STEADY, unread(streams.count())).await.is_err() {
                 self.pauses = pauses();
                 self.said.clear();
+                self.failing = None;
                 unread(streams.count()).await;
             }
             Lost::Unread
@@ -236,15 +239,18 @@ impl Session {
     /// Says what is wrong, once for as long as it stays the same.
     fn complain(&mut self, error: &str) {
         self.report.state(State::Failing, error);
-        if self.said == error {
-            return;
+        if self.said != error {
+            tracing::warn!(resourceName = %self.name, error, "network resource plugin registration failed");
+            error.clone_into(&mut self.said);
         }
-        tracing::warn!(resourceName = %self.name, error, "network resource plugin registration failed");
-        self.report.warn(
-            "NetworkResourceNotRegistered",
-            &format!("{error}; trying again every few seconds. If it stays, look at the kubelet's log for device-plugin errors"),
-        );
-        error.clone_into(&mut self.said);
+        let (since, told) = self.failing.get_or_insert((Instant::now(), false));
+        // Every restart of a kubelet breaks streams for a moment; that is no event.
+        if !*told && since.elapsed() > STEADY {
+            *told = true;
+            let advice =
+                "trying again every few seconds; if it stays, look for device-plugin errors in the kubelet's log";
+            self.report.warn("NetworkResourceNotRegistered", &format!("{error}; {advice}"));
+        }
     }
 
     /// The kubelet that listens, as soon as one does; none when the session is over.
