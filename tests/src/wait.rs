@@ -13,14 +13,16 @@ pub async fn until<T, E: Display>(
     mut look: impl AsyncFnMut() -> Result<T, E>,
 ) -> T {
     let started = Instant::now();
+    let mut last = "it was not looked at".to_owned();
     loop {
         let left = limit.saturating_sub(started.elapsed());
         let reason = match tokio::time::timeout(left, look()).await {
             Ok(Ok(value)) => return value,
             Ok(Err(reason)) => format!("{reason:#}"),
-            Err(_) => "the look itself did not end".to_owned(),
+            Err(_) => format!("a look did not end; the one before said: {last}"),
         };
         assert!(started.elapsed() < limit, "waited {limit:?} in vain for {what}: {reason}");
+        last = reason;
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -171,13 +171,8 @@ async fn rules_are_followed_without_a_restart() {
     helm_install(&[
         "--set=spiderpoolAgent.networkResourcePlugin.resourceAdvertisement.subENI.rules[0].defaultMaxCount=255",
     ]);
-    // The kubelet brings a changed ConfigMap to the agent in its own time, a minute or two.
-    wait::until("255 at the kubelet", Duration::from_mins(3), async || {
-        let found = cluster.kubelet_allocatable(MATCHING, SUB_ENI).await?;
-        ensure!(found == 255, "it is {found}");
-        Ok(())
-    })
-    .await;
+    nudge();
+    cluster.until_kubelet_offers(MATCHING, SUB_ENI, 255).await;
     assert_eq!(cluster.agents_on(MATCHING).await.remove(0).metadata.name, before, "the same agent");
     wait::until("an event on the Node", SOON, async || {
         ensure!(!cluster.node_events(MATCHING, "ConfigurationReloaded").await.is_empty(), "none yet");
@@ -185,6 +180,16 @@ async fn rules_are_followed_without_a_restart() {
     })
     .await;
     helm_install(&[]);
+    nudge();
+    cluster.until_kubelet_offers(MATCHING, SUB_ENI, 256).await;
+}
+
+/// The kubelet brings a changed ConfigMap to a pod in its own time, a minute or two; at once when the pod changes too.
+fn nudge() {
+    let agents =
+        ["-n", "kube-system", "annotate", "pod", "-l", "app.kubernetes.io/component=spiderpool-agent", "--overwrite"];
+    let stamp = format!("tests/nudge={:?}", Instant::now());
+    run("kubectl", agents.into_iter().chain([stamp.as_str()]));
 }
 
 /// NICs are renamed, taken into a pod's namespace and given back; 200 links of pods come and go meanwhile.

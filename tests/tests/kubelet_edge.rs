@@ -382,6 +382,8 @@ async fn a_renamed_resource_leaves_nothing_behind() {
 async fn nothing_waits_for_an_api_server_that_is_not_needed() {
     let node = Node::new();
     let kubelet = FakeKubelet::started(&node.folder());
+    // Built, if need be, before the clock runs.
+    tests::agent::binary();
     let started = Instant::now();
     let _agent = node.registered(&kubelet).await;
     println!("agent start (debug build) -> two resources registered: {:?}", started.elapsed());
