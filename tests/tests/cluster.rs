@@ -184,7 +184,7 @@ async fn rules_are_followed_without_a_restart() {
     cluster.until_kubelet_offers(MATCHING, SUB_ENI, 256).await;
 }
 
-/// The kubelet brings a changed ConfigMap to a pod in its own time, a minute or two; at once when the pod changes too.
+/// The kubelet brings a changed `ConfigMap` to a pod in its own time, a minute or two; at once when the pod changes too.
 fn nudge() {
     let agents =
         ["-n", "kube-system", "annotate", "pod", "-l", "app.kubernetes.io/component=spiderpool-agent", "--overwrite"];
