@@ -9,6 +9,7 @@
 //!                                               └── register  asks the kubelet to dial back
 //! ```
 
+mod dial;
 pub(crate) mod folder;
 pub(crate) mod in_use;
 mod register;

@@ -1,6 +1,6 @@
 //! Which devices pods hold, as the kubelet says (`PodResources` API), and as it asked a moment ago (`Allocate`).
 
-use hyper_util::rt::TokioIo;
+use super::dial::dial;
 use k8s_api::resource::ResourceName;
 use proto::podresources::ListPodResourcesRequest;
 use proto::podresources::pod_resources_lister_client::PodResourcesListerClient;
@@ -10,11 +10,8 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::net::UnixStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use tonic::transport::Endpoint;
-use tower::service_fn;
 
 /// Ids in use by resource name.
 pub(crate) type Ids = BTreeMap<String, BTreeSet<String>>;
@@ -151,14 +148,7 @@ impl HandedOut {
 async fn ask(sockets: &[PathBuf]) -> Result<Ids, Unknown> {
     let live = sockets.iter().find(|socket| socket.exists()).or(sockets.first()).cloned().unwrap_or_default();
     let call = async {
-        let path = live.clone();
-        let connect = service_fn(move |_| {
-            let path = path.clone();
-            async move { UnixStream::connect(path).await.map(TokioIo::new) }
-        });
-        let endpoint = Endpoint::from_static("http://localhost");
-        let channel = endpoint.connect_with_connector(connect).await;
-        let channel = channel.map_err(|source| Unknown::Connect(live.clone(), source))?;
+        let channel = dial(&live).await.map_err(|source| Unknown::Connect(live.clone(), source))?;
         PodResourcesListerClient::new(channel).list(ListPodResourcesRequest {}).await.map_err(Unknown::Refused)
     };
     let pods = timeout(ANSWER, call).await.map_err(|_| Unknown::Slow)??.into_inner().pod_resources;

@@ -1,15 +1,12 @@
 //! Asks the kubelet to take a resource.
 
 use super::Kubelet;
-use hyper_util::rt::TokioIo;
+use super::dial::dial;
 use k8s_api::resource::ResourceName;
 use proto::DEVICE_PLUGIN_VERSION;
 use proto::deviceplugin::registration_client::RegistrationClient;
 use proto::deviceplugin::{DevicePluginOptions, RegisterRequest};
 use std::time::Duration;
-use tokio::net::UnixStream;
-use tonic::transport::Endpoint;
-use tower::service_fn;
 
 /// The kubelet dials back and asks for the options before it answers; it gives itself 10 s for that.
 const REGISTER: Duration = Duration::from_secs(10);
@@ -34,14 +31,7 @@ pub(crate) async fn register(kubelet: &Kubelet, resource: &ResourceName, endpoin
         options: Some(DevicePluginOptions::default()),
     };
     let call = async {
-        let path = kubelet.socket_path();
-        let connect = service_fn(move |_| {
-            let path = path.clone();
-            async move { UnixStream::connect(path).await.map(TokioIo::new) }
-        });
-        // The address is not used: the connector knows its path.
-        let endpoint = Endpoint::from_static("http://localhost");
-        let channel = endpoint.connect_with_connector(connect).await.map_err(NotRegistered::Connect)?;
+        let channel = dial(&kubelet.socket_path()).await.map_err(NotRegistered::Connect)?;
         RegistrationClient::new(channel).register(request).await.map_err(NotRegistered::Refused)
     };
     tokio::time::timeout(REGISTER, call).await.map_err(|_| NotRegistered::Slow)??;

@@ -1,0 +1,190 @@
+//! Agents and kubelets that come, go, freeze and come again.
+
+use super::{A, B, Node, SOON, TWO, for_a_while, until};
+use anyhow::ensure;
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
+use tests::agent::Agent;
+use tests::kubelet::FakeKubelet;
+use tests::wait;
+
+/// DP-01, DP-27: a second agent's first list is the whole one, with the ids of the first.
+#[tokio::test]
+async fn a_new_agent_sends_the_whole_list_first() {
+    let node = Node::new();
+    let kubelet = FakeKubelet::started(&node.folder());
+    let agent = node.registered(&kubelet).await;
+    let ids = kubelet.lists(A)[0].devices.clone();
+    assert_eq!(ids.len(), 4);
+    drop(agent);
+    until("the stream to break", async || {
+        ensure!(kubelet.open_streams(A) == 0);
+        Ok(())
+    })
+    .await;
+    let _agent = node.registered(&kubelet).await;
+    let lists = kubelet.lists(A);
+    assert_eq!(lists.len(), 1, "one list, sent once");
+    assert_eq!(lists[0].devices, ids, "the same ids, all healthy");
+}
+
+/// DP-02: the older of two agents leaves the newer one's socket and registration alone.
+#[tokio::test]
+async fn the_newer_of_two_agents_serves() {
+    let node = Node::new();
+    let kubelet = FakeKubelet::started(&node.folder());
+    let mut old = node.registered(&kubelet).await;
+    let before = kubelet.registrations(A);
+    let new = Agent::alone(node.path(), TWO);
+    until("the newer agent to register and the older to yield", async || {
+        ensure!(kubelet.registrations(A) > before && old.logged().contains("another process serves this resource"));
+        Ok(())
+    })
+    .await;
+    kubelet.until_allocatable(A, 4, SOON).await;
+    let registrations = kubelet.registrations(A);
+    old.process.signal("TERM");
+    wait::until("the end of the older agent", SOON, async || old.process.ended().ok_or("it runs")).await;
+    for_a_while(Duration::from_secs(3), || {
+        assert_eq!(kubelet.allocatable(A), Some(4));
+        assert!(kubelet.endpoint(A).exists());
+    })
+    .await;
+    assert_eq!(kubelet.registrations(A), registrations, "nobody registers again:\n{}", new.logged());
+}
+
+/// An older agent that yielded serves again when the newer one goes.
+#[tokio::test]
+async fn the_older_agent_returns_when_the_newer_goes() {
+    let node = Node::new();
+    let kubelet = FakeKubelet::started(&node.folder());
+    let old = node.registered(&kubelet).await;
+    let new = Agent::alone(node.path(), TWO);
+    until("the older agent to yield", async || {
+        ensure!(old.logged().contains("another process serves this resource"));
+        Ok(())
+    })
+    .await;
+    drop(new);
+    until("the older agent to notice", async || {
+        ensure!(old.logged().matches("network resource plugin is running").count() >= 4, "{}", old.logged());
+        Ok(())
+    })
+    .await;
+    kubelet.until_allocatable(A, 4, SOON).await;
+}
+
+/// The kubelet restarts and empties its folder; ten times, with figures.
+#[tokio::test]
+async fn a_restarted_kubelet_gets_every_resource_again() {
+    let node = Node::new();
+    let mut kubelet = FakeKubelet::started(&node.folder());
+    fs::write(node.folder().join("kubelet_internal_checkpoint"), "{}").expect("writable");
+    let agent = node.registered(&kubelet).await;
+    let mut slowest = Duration::ZERO;
+    for _ in 0..10 {
+        let before = (kubelet.registrations(A), kubelet.registrations(B));
+        kubelet.restart().await;
+        let started = Instant::now();
+        until("both to register again", async || {
+            ensure!(kubelet.registrations(A) > before.0 && kubelet.registrations(B) > before.1);
+            Ok(())
+        })
+        .await;
+        slowest = slowest.max(started.elapsed());
+        kubelet.until_allocatable(A, 4, SOON).await;
+        kubelet.until_allocatable(B, 3, SOON).await;
+    }
+    println!("new kubelet.sock -> two resources registered: at most {slowest:?} of 10");
+    assert!(agent.page("/metrics").await.expect("the page").1.contains("spiderpool_agent_kubelet_restarts_total 10"));
+    assert!(slowest < Duration::from_secs(2), "{slowest:?}\n{}", agent.logged());
+    assert!(node.files().contains("kubelet_internal_checkpoint"));
+}
+
+/// DP-07: a dead kubelet.sock; the live one comes later.
+#[tokio::test]
+async fn a_socket_without_a_kubelet_is_waited_out() {
+    let node = Node::new();
+    let mut kubelet = FakeKubelet::stopped(&node.folder());
+    drop(UnixListener::bind(node.folder().join("kubelet.sock")).expect("a stale socket"));
+    let mut agent = Agent::alone(node.path(), TWO);
+    until("an agent that lives and waits", async || {
+        ensure!(agent.page("/live").await?.0 == 200);
+        ensure!(agent.page("/registrations").await?.1.contains("WaitingForKubelet"));
+        Ok(())
+    })
+    .await;
+    for_a_while(Duration::from_secs(4), || {}).await;
+    assert!(agent.process.ended().is_none(), "{}", agent.logged());
+    assert!(agent.logged().lines().count() < 15, "no line per try:\n{}", agent.logged());
+    kubelet.start();
+    kubelet.until_allocatable(A, 4, SOON).await;
+    assert_eq!(kubelet.registrations(A), 1);
+}
+
+/// DP-08: kubelet.sock comes, goes and comes again.
+#[tokio::test]
+async fn a_flapping_kubelet_ends_in_one_registration() {
+    let node = Node::new();
+    let mut kubelet = FakeKubelet::stopped(&node.folder());
+    let mut agent = Agent::alone(node.path(), TWO);
+    until("an agent that lives", async || {
+        ensure!(agent.page("/live").await?.0 == 200);
+        Ok(())
+    })
+    .await;
+    let socket = node.folder().join("kubelet.sock");
+    let flash = UnixListener::bind(&socket).expect("a socket");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(flash);
+    fs::remove_file(&socket).expect("removed");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    kubelet.start();
+    kubelet.until_allocatable(A, 4, SOON).await;
+    kubelet.until_allocatable(B, 3, SOON).await;
+    assert_eq!((kubelet.registrations(A), kubelet.registrations(B)), (1, 1));
+    assert!(agent.process.ended().is_none());
+}
+
+/// DP-12: the configured root is wrong or right; the live socket counts.
+#[tokio::test]
+async fn the_live_socket_is_found_and_named() {
+    let node = Node::new();
+    let kubelet = FakeKubelet::started(&node.folder());
+    let agent = node.registered(&kubelet).await;
+    let line = format!("selected network resource plugin path pluginDir={}", node.folder().display());
+    assert!(agent.logged().contains(&line), "{}", agent.logged());
+    assert!(agent.page("/metrics").await.expect("the page").1.contains("spiderpool_agent_kubelet_listens 1"));
+}
+
+/// DP-18: without an API server, what needs no labels is registered in seconds.
+#[tokio::test]
+async fn nothing_waits_for_an_api_server_that_is_not_needed() {
+    let node = Node::new();
+    let kubelet = FakeKubelet::started(&node.folder());
+    // Built, if need be, before the clock runs.
+    tests::agent::binary();
+    let started = Instant::now();
+    let _agent = node.registered(&kubelet).await;
+    println!("agent start (debug build) -> two resources registered: {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+/// DP-20: an agent that is stopped and goes on is registered still.
+#[tokio::test]
+async fn a_frozen_agent_goes_on_where_it_was() {
+    let node = Node::new();
+    let kubelet = FakeKubelet::started(&node.folder());
+    let agent = node.registered(&kubelet).await;
+    agent.process.signal("STOP");
+    let hang = tokio::time::timeout(Duration::from_secs(1), agent.page("/live")).await;
+    assert!(hang.is_err(), "the liveness probe sees it");
+    agent.process.signal("CONT");
+    until("life", async || {
+        ensure!(agent.page("/live").await?.0 == 200);
+        Ok(())
+    })
+    .await;
+    assert_eq!((kubelet.allocatable(A), kubelet.registrations(A)), (Some(4), 1));
+}
