@@ -16,9 +16,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// A burst is over after this much silence.
-const QUIET: Duration = Duration::from_millis(20);
+const QUIET: Duration = Duration::from_millis(10);
 /// And is looked at no later than this after its first message.
-const AT_MOST: Duration = Duration::from_millis(100);
+const AT_MOST: Duration = Duration::from_millis(50);
 /// Second line, should the kernel drop messages.
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 /// The kernel answers a dump in milliseconds.
