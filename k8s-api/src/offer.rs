@@ -5,7 +5,7 @@ use crate::names;
 use crate::nic::{Nic, NicKind};
 use crate::resource::{DeviceSet, ResourceName};
 use crate::selector::Labels;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a node. `None` means not read yet; it never comes back once it was read.
 #[derive(Clone, Copy, Debug)]
@@ -61,22 +61,34 @@ pub fn offer(plugin: &NetworkResourcePlugin, known: Known<'_>) -> Offer {
     if !plugin.enabled || !plugin.affinity.matches(known.labels) {
         return offer;
     }
-    if known.provider {
-        offer_sub_eni(plugin, known.labels, &mut offer);
-    }
+    let undecided = if known.provider { offer_sub_eni(plugin, known.labels, &mut offer) } else { BTreeSet::default() };
     for (nic, count) in nic_counts(&plugin.master_nic, known) {
-        offer_nic(nic, count, &mut offer);
+        offer_nic(nic, count, &undecided, &mut offer);
     }
     offer
 }
 
-/// The first rule that matches decides for its resource name.
-fn offer_sub_eni(plugin: &NetworkResourcePlugin, labels: Option<&Labels>, offer: &mut Offer) {
-    for rule in plugin.sub_eni.iter().filter(|rule| rule.selector.matches(labels)) {
-        if !offer.resources.iter().any(|set| set.name() == rule.devices.name()) {
+/// The first rule that matches decides for its resource name. While labels are not known a rule with a selector may be
+/// that first one, so no later rule answers for its name: a count that changes once the labels are read would, for that
+/// moment, promise what the node does not have or fail pods that hold what it has. The names that wait so are returned.
+fn offer_sub_eni<'a>(
+    plugin: &'a NetworkResourcePlugin,
+    labels: Option<&Labels>,
+    offer: &mut Offer,
+) -> BTreeSet<&'a str> {
+    let mut undecided = BTreeSet::new();
+    for rule in &plugin.sub_eni {
+        let name = rule.devices.name();
+        if undecided.contains(name.as_str()) || offer.resources.iter().any(|set| set.name() == name) {
+            continue;
+        }
+        if rule.selector.matches(labels) {
             offer.resources.push(rule.devices.clone());
+        } else if labels.is_none() {
+            undecided.insert(name.as_str());
         }
     }
+    undecided
 }
 
 /// The union over the rules; a NIC in several of them gets the largest count.
@@ -108,9 +120,12 @@ fn selects(rule: &MasterNicRule, nic: &Nic) -> bool {
     named && !passing
 }
 
-fn offer_nic(nic: &str, count: u32, offer: &mut Offer) {
+fn offer_nic(nic: &str, count: u32, undecided: &BTreeSet<&str>, offer: &mut Offer) {
     let stem = format!("{nic}{}", names::NIC_SUFFIX);
     let resource = format!("{}/{stem}", names::DOMAIN);
+    if undecided.contains(resource.as_str()) {
+        return;
+    }
     match device_set(&resource, stem, count, &offer.resources) {
         Ok(set) => offer.resources.push(set),
         Err(reason) => offer.refused.push(Refused { resource, reason }),
@@ -237,6 +252,46 @@ subENI:
             offered(&plugin, Some(&labels(&[])), &[], PROVIDER),
             ["spidernet.io/sub-eni=2", "example.com/other=3"]
         );
+    }
+
+    #[test]
+    fn while_labels_are_unknown_no_later_rule_answers_for_a_selective_one() {
+        for (selective, general) in [(64, 256), (256, 64)] {
+            let plugin = advertisement(&format!(
+                "masterNIC: {{rules: [{{}}]}}
+subENI:
+  rules:
+    - {{defaultMaxCount: {selective}, nodeSelector: {{small: 'yes'}}}}
+    - {{defaultMaxCount: {general}}}
+    - {{defaultMaxCount: 1, resourceName: spidernet.io/eth0-nic, nodeSelector: {{small: 'yes'}}}}
+    - {{defaultMaxCount: 3, resourceName: example.com/other}}"
+            ));
+            assert_eq!(
+                offered(&plugin, None, &node(), PROVIDER),
+                ["example.com/other=3", "spidernet.io/eth1-nic=10000"],
+                "names that no selective rule comes first for wait for nobody"
+            );
+            let small = labels(&[("small", "yes")]);
+            assert_eq!(
+                offered(&plugin, Some(&small), &[], PROVIDER),
+                [&format!("spidernet.io/sub-eni={selective}"), "spidernet.io/eth0-nic=1", "example.com/other=3"]
+            );
+            assert_eq!(
+                offered(&plugin, Some(&labels(&[])), &[], PROVIDER),
+                [&format!("spidernet.io/sub-eni={general}"), "example.com/other=3"]
+            );
+        }
+    }
+
+    #[test]
+    fn a_rule_without_selector_that_comes_first_waits_for_nobody() {
+        let plugin = advertisement(
+            "subENI:
+  rules:
+    - {defaultMaxCount: 2}
+    - {defaultMaxCount: 1, nodeSelector: {small: 'yes'}}",
+        );
+        assert_eq!(offered(&plugin, None, &[], PROVIDER), ["spidernet.io/sub-eni=2"], "nothing can go before it");
     }
 
     #[test]
