@@ -1,6 +1,6 @@
 //! Keeps the set of sessions equal to what the rules offer.
 
-use crate::kubelet::folder::View;
+use crate::kubelet::folder::Folder;
 use crate::kubelet::in_use::{HandedOut, Ids, Listed};
 use crate::kubelet::session::{Offered, Session};
 use crate::kubelet::version;
@@ -34,7 +34,7 @@ pub(crate) struct Inputs {
 /// What a session needs beside its own resource.
 #[derive(Clone)]
 pub(crate) struct Surroundings {
-    pub(crate) folder: watch::Receiver<View>,
+    pub(crate) folder: Folder,
     pub(crate) handed_out: HandedOut,
     pub(crate) reports: Reports,
     pub(crate) stop: CancellationToken,

@@ -43,6 +43,11 @@ impl Kubelet {
         folders
     }
 
+    /// Whether its `kubelet.sock` is in its place.
+    fn still_there(&self) -> bool {
+        socket::Identity::at(&self.socket_path()) == Some(self.socket)
+    }
+
     fn socket_path(&self) -> PathBuf {
         self.folder.join(KUBELET_SOCKET)
     }

@@ -23,6 +23,34 @@ pub(crate) struct View {
     pub(crate) look: u64,
 }
 
+/// The latest view, and a way to ask for a new one. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    latest: watch::Receiver<View>,
+    look: Arc<Notify>,
+}
+
+/// A look takes milliseconds, or what a connection to a socket that nobody serves takes.
+const LOOK: Duration = Duration::from_secs(2);
+
+impl Folder {
+    /// What was seen last, to be followed from here on.
+    pub(crate) fn view(&self) -> watch::Receiver<View> {
+        self.latest.clone()
+    }
+
+    /// Whether a kubelet listens, by a look that begins now. A kubelet that dies changes no file, so the latest view may
+    /// still have it.
+    pub(crate) async fn kubelet_listens(&self) -> bool {
+        let mut view = self.view();
+        view.mark_unchanged();
+        self.look.notify_one();
+        // Without a new look the old one has to do.
+        let _ = timeout(LOOK, view.changed()).await;
+        view.borrow().kubelet.is_some()
+    }
+}
+
 /// Second line, should a message be lost, and the only one for a folder that did not exist at the start.
 const POLL: Duration = Duration::from_secs(5);
 /// A kubelet makes its socket a moment before it listens; until then this is the pause between two looks.
@@ -36,10 +64,11 @@ const BURST: Duration = Duration::from_millis(5);
 pub(crate) fn watch(
     folders: Vec<PathBuf>,
     reports: Reports,
-) -> Result<(watch::Receiver<View>, impl Future<Output = Result<(), FolderDeleted>>), NoInotify> {
+) -> Result<(Folder, impl Future<Output = Result<(), FolderDeleted>>), NoInotify> {
     let (inotify, changed) = inotify::watcher()?;
     let (view, latest) = watch::channel(View::default());
-    Ok((latest, run(Watched { inotify, folders, inodes: Vec::new(), said: false }, changed, view, reports)))
+    let folder = Folder { latest, look: Arc::clone(&changed) };
+    Ok((folder, run(Watched { inotify, folders, inodes: Vec::new(), said: false }, changed, view, reports)))
 }
 
 async fn run(

@@ -84,6 +84,8 @@ const UNREAD: Duration = Duration::from_secs(2);
 const BROKEN: Duration = Duration::from_millis(50);
 /// A registration that held for this long was a good one: the next failure begins with a short pause.
 const STEADY: Duration = Duration::from_secs(10);
+/// Who empties a folder removes one file after the other; by then kubelet.sock is gone too.
+const EMPTYING: Duration = Duration::from_millis(20);
 /// What an older agent on this node needs to notice that it was replaced.
 const TAKE_OVER: Duration = Duration::from_millis(200);
 /// Streams that were told to end have this long to send what they have.
@@ -169,7 +171,7 @@ impl Session {
                 Err(_) => Err(Lost::Unread),
             }
         };
-        let mut folder = self.surroundings.folder.clone();
+        let mut folder = self.surroundings.folder.view();
         let outcome = tokio::select! {
             lost = until_lost(&mut folder, kubelet, own) => return lost,
             () = self.ended() => return Lost::Stop,
@@ -190,7 +192,7 @@ impl Session {
             }
             Lost::Unread
         };
-        let mut folder = self.surroundings.folder.clone();
+        let mut folder = self.surroundings.folder.view();
         tokio::select! {
             lost = until_lost(&mut folder, kubelet, own) => lost,
             () = ended(&self.surroundings.stop, &self.offered) => Lost::Stop,
@@ -205,6 +207,9 @@ impl Session {
             Lost::Kubelet => {
                 tracing::info!(resourceName = %self.name, reason = %lost, "re-registering");
                 self.pauses = pauses();
+                // What another kubelet did is no complaint about this one.
+                self.said.clear();
+                self.failing = None;
                 Some(())
             }
             Lost::Socket => {
@@ -228,8 +233,18 @@ impl Session {
         if !matches!(lost, Lost::NotRegistered(_) | Lost::Unread) {
             return Err(lost);
         }
+        let mut folder = self.surroundings.folder.view();
+        if !self.surroundings.folder.kubelet_listens().await {
+            // Nobody refused anything: a stopped kubelet is waited for without a word.
+            self.report.state(State::WaitingForKubelet, "");
+            let mut back = folder.clone();
+            return tokio::select! {
+                lost = until_lost(&mut folder, kubelet, own) => Err(lost),
+                () = self.ended() => Err(Lost::Stop),
+                _ = back.wait_for(|view| view.kubelet.as_ref() == Some(kubelet)) => Ok(()),
+            };
+        }
         self.complain(&Chain(&lost).to_string());
-        let mut folder = self.surroundings.folder.clone();
         tokio::select! {
             lost = until_lost(&mut folder, kubelet, own) => Err(lost),
             over = self.pause(kubelet) => over.ok_or(Lost::Stop),
@@ -255,7 +270,7 @@ impl Session {
 
     /// The kubelet that listens, as soon as one does; none when the session is over.
     async fn kubelet(&self) -> Option<Kubelet> {
-        let mut folder = self.surroundings.folder.clone();
+        let mut folder = self.surroundings.folder.view();
         if folder.borrow().kubelet.is_none() {
             self.report.state(State::WaitingForKubelet, "");
         }
@@ -268,7 +283,7 @@ impl Session {
     /// Waits before the next try; a new kubelet cuts the wait short.
     async fn pause(&mut self, kubelet: &Kubelet) -> Option<()> {
         let pause = self.pauses.next().unwrap_or(PAUSE_MAX);
-        let mut folder = self.surroundings.folder.clone();
+        let mut folder = self.surroundings.folder.view();
         let other = folder.wait_for(|view| view.kubelet.as_ref().is_some_and(|now| now != kubelet));
         tokio::select! {
             () = self.ended() => None,
@@ -280,7 +295,7 @@ impl Session {
     /// Waits until nobody answers at our path any more. The newest agent on a node serves it; an older one that is about
     /// to stop must not take it back.
     async fn until_free(&self, path: &Path) -> Option<()> {
-        let mut folder = self.surroundings.folder.clone();
+        let mut folder = self.surroundings.folder.view();
         while socket::answers(path).await {
             tokio::select! {
                 () = self.ended() => return None,
@@ -324,14 +339,24 @@ impl Session {
 }
 
 /// Waits for what only the folder can tell.
+///
+/// Without a kubelet.sock nobody could be asked to dial a new socket, while open streams need no file: when somebody
+/// emptied the folder of a kubelet that lives on, they are all there is until it restarts. So a file of ours that is gone
+/// counts once a kubelet listens beside it.
 async fn until_lost(folder: &mut watch::Receiver<View>, kubelet: &Kubelet, own: &OwnSocket) -> Lost {
     loop {
-        if folder.borrow_and_update().kubelet.as_ref().is_some_and(|now| now != kubelet) {
+        let seen = folder.borrow_and_update().kubelet.clone();
+        if seen.as_ref().is_some_and(|now| now != kubelet) {
             return Lost::Kubelet;
         }
         match own.standing() {
-            Standing::Ours => {}
-            Standing::Gone => return Lost::Socket,
+            Standing::Gone if seen.is_some() => {
+                sleep(EMPTYING).await;
+                if own.standing() == Standing::Gone && kubelet.still_there() {
+                    return Lost::Socket;
+                }
+            }
+            Standing::Ours | Standing::Gone => {}
             Standing::Replaced => return Lost::Replaced(own.path().to_owned()),
         }
         if folder.changed().await.is_err() {

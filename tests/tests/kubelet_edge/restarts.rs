@@ -5,7 +5,7 @@ use anyhow::ensure;
 use std::fs;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
-use tests::agent::Agent;
+use tests::agent::{Agent, conf};
 use tests::kubelet::FakeKubelet;
 use tests::wait;
 
@@ -100,6 +100,57 @@ async fn a_restarted_kubelet_gets_every_resource_again() {
     assert!(agent.page("/metrics").await.expect("the page").1.contains("spiderpool_agent_kubelet_restarts_total 10"));
     assert!(slowest < Duration::from_secs(2), "{slowest:?}\n{}", agent.logged());
     assert!(node.files().contains("kubelet_internal_checkpoint"));
+}
+
+/// Somebody empties the folder of a kubelet that lives on. Its streams are all there is until it restarts.
+#[tokio::test]
+async fn an_emptied_folder_ends_no_stream_of_a_living_kubelet() {
+    let node = Node::new();
+    let mut kubelet = FakeKubelet::started(&node.folder());
+    let agent = node.registered(&kubelet).await;
+    kubelet.empty_folder();
+    until("the agent to notice", async || {
+        let (_, metrics) = agent.page("/metrics").await?;
+        ensure!(metrics.contains("spiderpool_agent_kubelet_listens 0"), "{metrics}");
+        Ok(())
+    })
+    .await;
+    for_a_while(Duration::from_secs(2), || {
+        assert_eq!((kubelet.allocatable(A), kubelet.streams(A)), (Some(4), 1));
+        assert_eq!((kubelet.allocatable(B), kubelet.streams(B)), (Some(3), 1));
+    })
+    .await;
+    Agent::reconfigure(node.path(), &conf(node.path(), &TWO.replace('4', "5")));
+    kubelet.until_allocatable(A, 5, SOON).await;
+    assert_eq!(kubelet.streams(A), 1, "the stream serves as before");
+    kubelet.restart().await;
+    kubelet.until_allocatable(A, 5, SOON).await;
+    kubelet.until_allocatable(B, 3, SOON).await;
+    assert_eq!((kubelet.streams(A), kubelet.streams(B)), (2, 2));
+}
+
+/// A kubelet that is stopped is waited for; that is no failure of a registration.
+#[tokio::test]
+async fn a_stopped_kubelet_is_waited_for_without_complaint() {
+    let node = Node::new();
+    let mut kubelet = FakeKubelet::started(&node.folder());
+    let agent = node.registered(&kubelet).await;
+    kubelet.kill();
+    until("both to wait", async || {
+        let (_, board) = agent.page("/registrations").await?;
+        ensure!(board.matches("WaitingForKubelet").count() == 2, "{board}");
+        Ok(())
+    })
+    .await;
+    for_a_while(Duration::from_secs(2), || {}).await;
+    let (_, board) = agent.page("/registrations").await.expect("the page");
+    assert_eq!(board.matches("WaitingForKubelet").count(), 2, "{board}");
+    assert!(!agent.logged().contains("registration failed"), "{}", agent.logged());
+    kubelet.restart().await;
+    kubelet.until_allocatable(A, 4, SOON).await;
+    kubelet.until_allocatable(B, 3, SOON).await;
+    assert!(!agent.logged().contains("registration failed"), "{}", agent.logged());
+    assert_eq!((kubelet.registrations(A), kubelet.registrations(B)), (2, 2));
 }
 
 /// DP-07: a dead kubelet.sock; the live one comes later.
