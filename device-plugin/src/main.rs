@@ -20,6 +20,7 @@ mod kubelet;
 mod metrics;
 mod nics;
 mod node;
+mod pauses;
 mod report;
 mod run;
 

@@ -1,6 +1,6 @@
 //! This node's Node object, watched.
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use crate::pauses::Pauses;
 use futures::StreamExt;
 use k8s_api::selector::Labels;
 use k8s_openapi::api::core::v1::Node;
@@ -46,16 +46,8 @@ pub(crate) fn watch(
 /// more than this.
 const WATCH_SECONDS: u32 = 120;
 
+const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-
-fn pauses() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_min_delay(Duration::from_millis(200))
-        .with_max_delay(PAUSE_MAX)
-        .with_jitter()
-        .without_max_times()
-        .build()
-}
 
 async fn run(
     client: Client,
@@ -67,12 +59,12 @@ async fn run(
     let mut events = std::pin::pin!(watcher(Api::<Node>::all(client), own).default_backoff());
     let mut seen = Some(seen);
     let mut failing = String::new();
-    let mut pauses = pauses();
+    let mut pauses = Pauses::new(PAUSE_MIN, PAUSE_MAX);
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Apply(node) | Event::InitApply(node)) => {
                 failing.clear();
-                pauses = self::pauses();
+                pauses.reset();
                 if let Some(hold) = seen.take() {
                     hold.release();
                 }
@@ -94,7 +86,7 @@ async fn run(
                     failing = text;
                 }
                 // The watcher's own pauses start over with each try; a thousand agents without rights must not.
-                sleep(pauses.next().unwrap_or(PAUSE_MAX)).await;
+                sleep(pauses.pause()).await;
             }
         }
     }

@@ -12,8 +12,8 @@ use super::register::{NotRegistered, register};
 use super::service::{Service, Streams};
 use super::socket::{self, CannotListen, OwnSocket, Standing};
 use crate::advertise::Surroundings;
+use crate::pauses::Pauses;
 use crate::report::{ACCEPTED, FAILED, Report, State};
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::stream;
 use k8s_api::resource::{DeviceSet, ResourceName};
 use proto::EncodedList;
@@ -50,7 +50,8 @@ pub(crate) struct Session {
     offered: watch::Receiver<Offered>,
     report: Report,
     surroundings: Surroundings,
-    pauses: ExponentialBackoff,
+    /// Each resource counts its own failures.
+    pauses: Pauses,
     /// The last complaint, so that it is made once.
     said: String,
     /// Since when nothing has gone well, and whether an event told of it.
@@ -100,7 +101,8 @@ impl Session {
         report: Report,
         surroundings: Surroundings,
     ) -> Self {
-        Self { name, offered, report, surroundings, pauses: pauses(), said: String::new(), failing: None }
+        let pauses = Pauses::new(PAUSE_MIN, PAUSE_MAX);
+        Self { name, offered, report, surroundings, pauses, said: String::new(), failing: None }
     }
 
     /// Keeps the resource registered until it is withdrawn. Everything that can go wrong is waited out here, so that no
@@ -185,7 +187,7 @@ impl Session {
         tracing::info!(resourceName = %self.name, devices, "network resource plugin is running");
         let broken = async {
             if timeout(STEADY, unread(streams.count())).await.is_err() {
-                self.pauses = pauses();
+                self.pauses.reset();
                 self.said.clear();
                 self.failing = None;
                 unread(streams.count()).await;
@@ -206,7 +208,7 @@ impl Session {
             Lost::Stop => None,
             Lost::Kubelet => {
                 tracing::info!(resourceName = %self.name, reason = %lost, "re-registering");
-                self.pauses = pauses();
+                self.pauses.reset();
                 // What another kubelet did is no complaint about this one.
                 self.said.clear();
                 self.failing = None;
@@ -282,7 +284,7 @@ impl Session {
 
     /// Waits before the next try; a new kubelet cuts the wait short.
     async fn pause(&mut self, kubelet: &Kubelet) -> Option<()> {
-        let pause = self.pauses.next().unwrap_or(PAUSE_MAX);
+        let pause = self.pauses.pause();
         let mut folder = self.surroundings.folder.view();
         let other = folder.wait_for(|view| view.kubelet.as_ref().is_some_and(|now| now != kubelet));
         tokio::select! {
@@ -373,16 +375,6 @@ async fn ended(stop: &CancellationToken, offered: &watch::Receiver<Offered>) {
         () = stop.cancelled() => {}
         () = withdrawn => {}
     }
-}
-
-/// Each resource counts its own failures, with jitter, so that many do not knock at once.
-fn pauses() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_min_delay(PAUSE_MIN)
-        .with_max_delay(PAUSE_MAX)
-        .with_jitter()
-        .without_max_times()
-        .build()
 }
 
 /// Ends when no stream has been open for a while.
