@@ -1,7 +1,8 @@
 //! Keeps the set of sessions equal to what the rules offer.
 
 use crate::kubelet::folder::Folder;
-use crate::kubelet::in_use::{HandedOut, Ids, Listed};
+use crate::kubelet::handed_out::HandedOut;
+use crate::kubelet::in_use::{Ids, Listed};
 use crate::kubelet::session::{Offered, Session};
 use crate::kubelet::version;
 use crate::node::OwnNode;
@@ -13,7 +14,6 @@ use k8s_api::resource::{DeviceSet, ResourceName};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A session ended in a way that it never should.
@@ -91,8 +91,7 @@ impl Advertised {
     fn follow(&mut self, inputs: &mut Inputs) {
         let conf = inputs.conf.borrow_and_update();
         let (node, nics) = (inputs.node.borrow_and_update(), inputs.nics.borrow_and_update());
-        let listed = inputs.in_use.borrow_and_update().clone().unwrap_or_default();
-        let in_use = self.surroundings.handed_out.in_use(&listed, Instant::now());
+        let in_use = self.surroundings.handed_out.in_use(&mut inputs.in_use);
         let labels = node.as_ref().map(|node| &node.labels);
         let now = offer(&conf.plugin, Known { labels, nics: nics.as_deref(), provider: conf.provider });
         let all_known = labels.is_some() && nics.is_some();

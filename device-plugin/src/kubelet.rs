@@ -11,7 +11,9 @@
 
 mod dial;
 pub(crate) mod folder;
+pub(crate) mod handed_out;
 pub(crate) mod in_use;
+pub(crate) mod pod_resources;
 mod register;
 mod service;
 pub(crate) mod session;

@@ -11,6 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 pub(crate) struct Metrics {
     pub(crate) devices: Family<Resource, Gauge>,
     pub(crate) in_use: Family<Resource, Gauge>,
+    pub(crate) in_use_known: Gauge,
     pub(crate) registered: Family<Resource, Gauge>,
     pub(crate) refused: Family<Resource, Gauge>,
     pub(crate) last_contact: Family<Resource, Gauge>,
@@ -45,6 +46,7 @@ impl Metrics {
         let Self {
             devices,
             in_use,
+            in_use_known,
             registered,
             refused,
             last_contact,
@@ -58,6 +60,11 @@ impl Metrics {
         } = &metrics;
         registry.register("devices", "Devices offered to the kubelet", devices.clone());
         registry.register("devices_in_use", "Devices that pods hold, as the kubelet says", in_use.clone());
+        registry.register(
+            "in_use_known",
+            "0 while the kubelet does not say which devices pods hold; what it said before counts",
+            in_use_known.clone(),
+        );
         registry.register(
             "registered",
             "1 while the kubelet has accepted the resource and reads its list",

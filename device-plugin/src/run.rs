@@ -2,7 +2,7 @@
 
 use crate::advertise::{Inputs, Surroundings};
 use crate::config::Config;
-use crate::kubelet::{Kubelet, folder, in_use};
+use crate::kubelet::{Kubelet, folder, in_use, pod_resources};
 use crate::metrics::Metrics;
 use crate::report::Reports;
 use crate::{advertise, conf_file, events, nics, node};
@@ -34,11 +34,11 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let mut tasks = Tasks::default();
     let gate = Gate::default();
     let root = conf.plugin.kubelet_root_dir.clone();
-    let sockets = in_use::sockets([&root, Path::new(names::KUBELET_ROOT_DIR)]);
+    let sockets = pod_resources::sockets([&root, Path::new(names::KUBELET_ROOT_DIR)]);
     let (node, watch_node) = node::watch(client, name, gate.hold("own Node"));
     let (nics, watch_nics) = nics::watch(sysfs, gate.hold("network interfaces"));
     let (folder, watch_folder) = folder::watch(Kubelet::folders(&root), reports.clone())?;
-    let (handed_out, in_use, ask_in_use) = in_use::watch(sockets);
+    let (handed_out, in_use, ask_in_use) = in_use::watch(sockets, metrics.in_use_known.clone());
     let (conf, watch_conf) = conf_file::watch(conf_file, conf, metrics, events).context("cannot watch conf.yml")?;
     let inputs = Inputs { conf, node, nics, in_use };
     let surroundings = Surroundings { folder, handed_out, reports, stop: tasks.stop() };

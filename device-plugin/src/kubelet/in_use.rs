@@ -1,114 +1,106 @@
 //! Which devices pods hold, as the kubelet says (`PodResources` API), and as it asked a moment ago (`Allocate`).
 
-use super::dial::dial;
-use k8s_api::resource::ResourceName;
-use proto::podresources::ListPodResourcesRequest;
-use proto::podresources::pod_resources_lister_client::PodResourcesListerClient;
+use super::handed_out::{FRESH, HandedOut};
+use super::pod_resources::{Unknown, ask};
+use crate::pauses::Pauses;
+use prometheus_client::metrics::gauge::Gauge;
 use runtime::Chain;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 /// Ids in use by resource name.
 pub(crate) type Ids = BTreeMap<String, BTreeSet<String>>;
 
-/// What the kubelet said, and a count that moves when devices were handed out since.
+/// What the kubelet said, and a count that moves when devices were handed out since, or count so no longer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listed {
-    ids: Arc<Ids>,
+    pub(super) ids: Arc<Ids>,
     handed_out: u64,
-}
-
-/// Devices that were handed out a moment ago, which the kubelet does not list yet. Cheap to clone: the sessions add to it,
-/// the advertiser reads it with each pass, so that no count takes away what was just given.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct HandedOut {
-    fresh: Arc<Mutex<VecDeque<Fresh>>>,
-    wake: Arc<Notify>,
-}
-
-#[derive(Debug)]
-struct Fresh {
-    at: Instant,
-    resource: String,
-    ids: Vec<String>,
 }
 
 /// Between two questions to the kubelet when nothing happens.
 const ASK: Duration = Duration::from_secs(30);
 /// After an `Allocate`; the kubelet lists a pod a moment later.
 const ASK_SOON: Duration = Duration::from_secs(1);
-/// The kubelet answers from memory.
-const ANSWER: Duration = Duration::from_secs(1);
-/// How long a device counts as in use on the strength of an `Allocate` alone.
-const FRESH: Duration = Duration::from_secs(15);
 /// While many pods start, what they got is put together for this long.
 const BURST: Duration = Duration::from_millis(100);
-/// More calls than a node has pods; the oldest go first, and the kubelet lists those by then.
-const FRESH_MAX: usize = 4096;
+/// Before the agent believes at its start that it will not hear of what is in use. Three refused connections take a
+/// quarter of a second.
+const TRIES: u32 = 3;
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Why the kubelet did not say.
-#[derive(Debug, thiserror::Error)]
-enum Unknown {
-    #[error("cannot connect to {0}")]
-    Connect(PathBuf, #[source] tonic::transport::Error),
-    #[error("the kubelet refused to list pod resources: {}", .0.message())]
-    Refused(tonic::Status),
-    #[error("the kubelet did not list pod resources within {ANSWER:?}")]
-    Slow,
-}
-
-/// Where the kubelet serves the API: below its root folder.
-pub(crate) fn sockets(roots: [&Path; 2]) -> Vec<PathBuf> {
-    let mut sockets: Vec<_> = roots.iter().map(|root| root.join("pod-resources/kubelet.sock")).collect();
-    sockets.dedup();
-    sockets
-}
-
-/// The latest that is known, and the task that keeps it. `None` until the kubelet was asked once, which takes a second at
-/// the most, whether it answered or not.
+/// The latest that is known, and the task that keeps it. `None` until the kubelet has answered, or has not for a few
+/// times, which takes some seconds at the most. `known` is 1 while it answers.
 pub(crate) fn watch(
     sockets: Vec<PathBuf>,
+    known: Gauge,
 ) -> (HandedOut, watch::Receiver<Option<Listed>>, impl Future<Output = Result<(), Infallible>>) {
     let handed_out = HandedOut::default();
     let (listed, latest) = watch::channel(None);
-    (handed_out.clone(), latest, run(sockets, handed_out, listed))
+    let sockets: Arc<[PathBuf]> = sockets.into();
+    let ask = move || {
+        let sockets = Arc::clone(&sockets);
+        async move { ask(&sockets).await }
+    };
+    (handed_out.clone(), latest, run(ask, handed_out, known, listed))
 }
 
-async fn run(
-    sockets: Vec<PathBuf>,
+async fn run<Asked: Future<Output = Result<Ids, Unknown>>>(
+    mut ask: impl FnMut() -> Asked,
     handed_out: HandedOut,
+    known: Gauge,
     latest: watch::Sender<Option<Listed>>,
 ) -> Result<(), Infallible> {
     let mut listed = Listed::default();
     let mut said = String::new();
+    let mut pauses = Pauses::new(PAUSE_MIN, PAUSE_MAX);
+    let mut tries = 0;
     loop {
-        match ask(&sockets).await {
+        let began = Instant::now();
+        let answer = ask().await;
+        known.set(answer.is_ok().into());
+        tries = TRIES.min(tries + 1);
+        let mut next = Instant::now();
+        match answer {
             Ok(ids) => {
                 said.clear();
+                pauses.reset();
                 listed.ids = Arc::new(ids);
+                // First what took its place is published; see `HandedOut::in_use`.
+                publish(&latest, &listed);
+                listed.handed_out += u64::from(handed_out.expire(began));
+                next += ASK;
+                if let Some(oldest) = handed_out.oldest() {
+                    next = next.min(oldest + FRESH);
+                }
             }
             Err(error) => {
                 let text = Chain(&error).to_string();
                 if said != text {
                     tracing::warn!(
                         error = text,
-                        "cannot learn which devices are in use; counts still are as configured"
+                        "cannot learn which devices are in use; what was known before stays in the lists"
                     );
                     said = text;
                 }
+                next += pauses.pause();
+                if tries < TRIES && latest.borrow().is_none() {
+                    sleep_until(next).await;
+                    continue;
+                }
             }
         }
-        let mut next = Instant::now() + ASK;
         loop {
-            latest.send_if_modified(|before| before.replace(listed.clone()).as_ref() != Some(&listed));
+            publish(&latest, &listed);
             // What many pods get while they start is told together.
             sleep(BURST).await;
-            if timeout_at(next, handed_out.wake.notified()).await.is_err() {
+            if timeout_at(next, handed_out.more()).await.is_err() {
                 break;
             }
             listed.handed_out += 1;
@@ -117,62 +109,114 @@ async fn run(
     }
 }
 
-impl HandedOut {
-    /// The kubelet is being given these.
-    pub(crate) fn note(&self, resource: &ResourceName, ids: Vec<String>) {
-        let mut fresh = self.fresh();
-        if fresh.len() == FRESH_MAX {
-            fresh.pop_front();
-        }
-        fresh.push_back(Fresh { at: Instant::now(), resource: resource.to_string(), ids });
-        self.wake.notify_one();
-    }
-
-    /// What is in use: listed by the kubelet, or handed out a moment before `now`.
-    pub(crate) fn in_use(&self, listed: &Listed, now: Instant) -> Ids {
-        let mut fresh = self.fresh();
-        fresh.retain(|one| now.saturating_duration_since(one.at) < FRESH);
-        let mut in_use = Ids::clone(&listed.ids);
-        for Fresh { resource, ids, .. } in fresh.iter() {
-            in_use.entry(resource.clone()).or_default().extend(ids.iter().cloned());
-        }
-        in_use
-    }
-
-    fn fresh(&self) -> MutexGuard<'_, VecDeque<Fresh>> {
-        // An entry is whole once it is pushed, so a panic elsewhere leaves nothing half-written.
-        self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-async fn ask(sockets: &[PathBuf]) -> Result<Ids, Unknown> {
-    let live = sockets.iter().find(|socket| socket.exists()).or(sockets.first()).cloned().unwrap_or_default();
-    let call = async {
-        let channel = dial(&live).await.map_err(|source| Unknown::Connect(live.clone(), source))?;
-        PodResourcesListerClient::new(channel).list(ListPodResourcesRequest {}).await.map_err(Unknown::Refused)
-    };
-    let pods = timeout(ANSWER, call).await.map_err(|_| Unknown::Slow)??.into_inner().pod_resources;
-    let mut listed = Ids::new();
-    for devices in pods.into_iter().flat_map(|pod| pod.containers).flat_map(|container| container.devices) {
-        listed.entry(devices.resource_name).or_default().extend(devices.device_ids);
-    }
-    Ok(listed)
+fn publish(latest: &watch::Sender<Option<Listed>>, listed: &Listed) {
+    latest.send_if_modified(|before| before.replace(listed.clone()).as_ref() != Some(listed));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::ready;
+    use std::sync::Mutex;
+    use tokio::task::JoinSet;
+    use tokio::time::advance;
+
+    const LISTED: &str = "r-0";
+    const GIVEN: &str = "r-7";
+
+    fn answer(id: &str) -> Ids {
+        Ids::from([("a/r".to_owned(), [id.to_owned()].into())])
+    }
+
+    /// `run` against a script of answers; the last one is given for ever.
+    struct Asked {
+        handed_out: HandedOut,
+        latest: watch::Receiver<Option<Listed>>,
+        known: Gauge,
+        times: Arc<Mutex<Vec<Instant>>>,
+        _task: JoinSet<Result<(), Infallible>>,
+    }
+
+    impl Asked {
+        fn new(script: Vec<Option<&'static str>>) -> Self {
+            let (handed_out, known, times) =
+                (HandedOut::default(), Gauge::default(), Arc::<Mutex<Vec<Instant>>>::default());
+            let (sender, latest) = watch::channel(None);
+            let asked = Arc::clone(&times);
+            let ask = move || {
+                let mut asked = asked.lock().expect("whole");
+                asked.push(Instant::now());
+                let answered = script.get(asked.len() - 1).or(script.last()).copied().flatten();
+                ready(answered.map(answer).ok_or(Unknown::Slow))
+            };
+            let mut task = JoinSet::new();
+            task.spawn(run(ask, handed_out.clone(), known.clone(), sender));
+            Self { handed_out, latest, known, times, _task: task }
+        }
+
+        fn give(&self) {
+            self.handed_out.note(&"a/r".parse().expect("a name"), vec![GIVEN.to_owned()]);
+        }
+
+        fn in_use(&mut self) -> Vec<String> {
+            self.handed_out.in_use(&mut self.latest).remove("a/r").unwrap_or_default().into_iter().collect()
+        }
+
+        async fn at_first(&mut self) -> Vec<String> {
+            self.latest.wait_for(Option::is_some).await.expect("a value");
+            self.in_use()
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_device_counts_from_the_moment_it_is_handed_out() {
-        let mut ids = Ids::new();
-        ids.entry("a/r".to_owned()).or_default().insert("r-0".to_owned());
-        let listed = Listed { ids: Arc::new(ids), handed_out: 0 };
-        let handed_out = HandedOut::default();
-        handed_out.note(&"a/r".parse().expect("a name"), vec!["r-7".to_owned()]);
-        let ids = || handed_out.in_use(&listed, Instant::now()).remove("a/r").unwrap_or_default();
-        assert_eq!(ids(), ["r-0".to_owned(), "r-7".to_owned()].into());
-        tokio::time::advance(FRESH).await;
-        assert_eq!(ids(), ["r-0".to_owned()].into(), "after a while only the kubelet's list counts");
+        let mut asked = Asked::new(vec![Some(LISTED)]);
+        assert_eq!(asked.at_first().await, [LISTED]);
+        asked.give();
+        assert_eq!(asked.in_use(), [LISTED, GIVEN]);
+        advance(FRESH * 9 / 10).await;
+        assert_eq!(asked.in_use(), [LISTED, GIVEN]);
+        let started = Instant::now();
+        while asked.in_use() != [LISTED] {
+            asked.latest.changed().await.expect("the end of the hand-out wakes who follows");
+        }
+        assert!(started.elapsed() <= FRESH / 10 + BURST, "{:?}", started.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_an_answer_it_counts_on_however_long() {
+        let mut script = vec![Some(LISTED)];
+        script.extend([None; 100]);
+        script.push(Some(LISTED));
+        let mut asked = Asked::new(script);
+        assert_eq!(asked.at_first().await, [LISTED]);
+        asked.give();
+        while asked.times.lock().expect("whole").len() <= 100 {
+            assert_eq!(asked.in_use(), [LISTED, GIVEN]);
+            sleep(Duration::from_secs(1)).await;
+        }
+        sleep(PAUSE_MAX).await;
+        assert_eq!((asked.in_use(), asked.known.get()), (vec![LISTED.to_owned()], 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kubelet_that_does_not_say_is_asked_again_soon() {
+        let asked = Asked::new(vec![Some(LISTED), None]);
+        sleep(3 * ASK).await;
+        assert_eq!(asked.known.get(), 0);
+        let times = asked.times.lock().expect("whole").clone();
+        assert!(times.len() > 10, "{}", times.len());
+        let failed = times.get(1..).expect("some");
+        let spans: Vec<Duration> = failed.iter().zip(failed.iter().skip(1)).map(|(one, next)| *next - *one).collect();
+        assert!(spans.iter().all(|span| *span <= PAUSE_MAX + BURST), "{spans:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_in_use_is_believed_after_some_tries_only() {
+        let mut answers_late = Asked::new(vec![None, None, Some(LISTED)]);
+        assert_eq!(answers_late.at_first().await, [LISTED]);
+        let mut never_answers = Asked::new(vec![None]);
+        assert_eq!(never_answers.at_first().await, Vec::<String>::new());
+        assert_eq!(never_answers.times.lock().expect("whole").len(), 3);
     }
 }

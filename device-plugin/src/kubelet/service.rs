@@ -3,7 +3,7 @@
 //! Nothing here waits for anything but the next list: the kubelet admits the pods of a node one by one, and a slow
 //! `Allocate` would hold up pods that do not use us.
 
-use super::in_use::HandedOut;
+use super::handed_out::HandedOut;
 use super::session::Offered;
 use crate::report::Report;
 use futures::stream::{self, BoxStream};
