@@ -15,6 +15,7 @@ mod args;
 mod conf_file;
 mod config;
 mod events;
+mod hash;
 mod inotify;
 mod kubelet;
 mod metrics;

@@ -162,6 +162,11 @@ impl Report {
         self.reports.events.warn(reason, &format!("{}: {note}", self.name));
     }
 
+    /// Something that was warned of is over.
+    pub(crate) fn tell(&self, reason: &'static str, note: &str) {
+        self.reports.events.tell(reason, &format!("{}: {note}", self.name));
+    }
+
     /// Changes the row, if the resource is still on offer: a session that ends late brings nothing back.
     fn row(&self, change: impl FnOnce(&mut Row)) {
         if let Some(row) = self.reports.board().get_mut(self.name.as_str()) {

@@ -56,6 +56,8 @@ pub(crate) struct Session {
     said: String,
     /// Since when nothing has gone well, and whether an event told of it.
     failing: Option<(Instant, bool)>,
+    /// An event said that the resource is not registered, and none yet that it is again. Outlives a kubelet.
+    told: bool,
 }
 
 /// Why a session has to do something.
@@ -102,7 +104,7 @@ impl Session {
         surroundings: Surroundings,
     ) -> Self {
         let pauses = Pauses::new(PAUSE_MIN, PAUSE_MAX);
-        Self { name, offered, report, surroundings, pauses, said: String::new(), failing: None }
+        Self { name, offered, report, surroundings, pauses, said: String::new(), failing: None, told: false }
     }
 
     /// Keeps the resource registered until it is withdrawn. Everything that can go wrong is waited out here, so that no
@@ -190,6 +192,9 @@ impl Session {
                 self.pauses.reset();
                 self.said.clear();
                 self.failing = None;
+                if std::mem::take(&mut self.told) {
+                    self.report.tell("NetworkResourceRegistered", "the kubelet has accepted it and reads its list");
+                }
                 unread(streams.count()).await;
             }
             Lost::Unread
@@ -264,6 +269,7 @@ impl Session {
         // Every restart of a kubelet breaks streams for a moment; that is no event.
         if !*told && since.elapsed() > STEADY {
             *told = true;
+            self.told = true;
             let advice =
                 "trying again every few seconds; if it stays, look for device-plugin errors in the kubelet's log";
             self.report.warn("NetworkResourceNotRegistered", &format!("{error}; {advice}"));

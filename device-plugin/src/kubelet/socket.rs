@@ -1,5 +1,6 @@
 //! Sockets in the kubelet's folder: which is which, and ours.
 
+use crate::hash::fnv1a;
 use k8s_api::resource::ResourceName;
 use std::fs::{self, Metadata};
 use std::io;
@@ -69,11 +70,6 @@ fn file_name(resource: &ResourceName, folder: &Path) -> String {
 
 /// What goes before the name while a socket is not in its place yet.
 const TEMPORARY: &str = ".";
-
-/// FNV-1a, 64 bits: the same on every machine and in every version.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-}
 
 /// A socket of ours that listens at its path. Dropping it removes the file if it is still the one we made.
 #[derive(Debug)]
