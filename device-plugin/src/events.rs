@@ -93,6 +93,12 @@ impl Events {
         self.send(EventType::Normal, reason, note);
     }
 
+    /// For tests of those who tell something.
+    #[cfg(test)]
+    pub(crate) fn nowhere() -> Self {
+        Self(mpsc::channel(1).0)
+    }
+
     fn send(&self, type_: EventType, reason: &'static str, note: &str) {
         if self.0.try_send(event(type_, reason, note)).is_err() {
             tracing::debug!(reason, "too many events; this one is only in the log");
