@@ -77,7 +77,7 @@ async fn run(
     view: watch::Sender<View>,
     reports: Reports,
 ) -> Result<(), FolderDeleted> {
-    let mut stale_since = None;
+    let mut silence = Silence::default();
     let mut absence = Absence { reports, last: None, since: Instant::now(), told: false };
     loop {
         watched.renew();
@@ -85,29 +85,45 @@ async fn run(
         let (kubelet, silent) = look(&watched.folders).await;
         absence.note(view.borrow().kubelet.as_ref(), kubelet.as_ref(), &watched.folders);
         view.send_modify(|view| *view = View { kubelet: kubelet.clone(), look: view.look + 1 });
-        let since = *stale_since.get_or_insert_with(Instant::now);
-        if !silent {
-            stale_since = None;
-        }
-        let pause = if silent && since.elapsed() < STALE { NOT_YET } else { POLL };
+        let pause = silence.pause(silent);
         if timeout(pause, changed.notified()).await.is_ok() {
             sleep(BURST).await;
         }
     }
 }
 
-/// The first kubelet that listens; and whether there is one that has a socket and does not.
-async fn look(folders: &[PathBuf]) -> (Option<Kubelet>, bool) {
-    let mut silent = false;
+/// The first kubelet that listens; without one, the sockets at which none does.
+async fn look(folders: &[PathBuf]) -> (Option<Kubelet>, Vec<socket::Identity>) {
+    let mut silent = Vec::new();
     for folder in folders {
         let path = folder.join(KUBELET_SOCKET);
         let Some(socket) = socket::Identity::at(&path) else { continue };
         if socket::answers(&path).await {
-            return (Some(Kubelet { folder: folder.clone(), socket }), false);
+            return (Some(Kubelet { folder: folder.clone(), socket }), Vec::new());
         }
-        silent = true;
+        silent.push(socket);
     }
     (None, silent)
+}
+
+/// Sockets at which nobody listens, and since when it is just these: another file may be that of a kubelet which listens
+/// in a moment.
+#[derive(Debug, Default)]
+struct Silence {
+    sockets: Vec<socket::Identity>,
+    since: Option<Instant>,
+}
+
+impl Silence {
+    /// Until the next look, when these are silent now.
+    fn pause(&mut self, sockets: Vec<socket::Identity>) -> Duration {
+        let now = Instant::now();
+        if self.sockets != sockets {
+            *self = Self { sockets, since: Some(now) };
+        }
+        let fresh = self.since.is_some_and(|since| now.saturating_duration_since(since) < STALE);
+        if fresh && !self.sockets.is_empty() { NOT_YET } else { POLL }
+    }
 }
 
 /// Tells people of kubelets that come, go, and do not come.
@@ -198,5 +214,32 @@ impl Watched {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+    use tokio::time::advance;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_silent_socket_is_looked_at_often_while_it_is_new() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let silent = |name: &str| {
+            let path = folder.path().join(name);
+            drop(UnixListener::bind(&path).expect("a socket"));
+            vec![socket::Identity::at(&path).expect("a socket")]
+        };
+        let (left, new) = (silent("left"), silent("new"));
+        let mut silence = Silence::default();
+        assert_eq!(silence.pause(Vec::new()), POLL);
+        assert_eq!(silence.pause(left.clone()), NOT_YET);
+        advance(STALE).await;
+        assert_eq!(silence.pause(left), POLL, "a leftover");
+        assert_eq!(silence.pause(new.clone()), NOT_YET, "another file has its own time");
+        assert_eq!(silence.pause(Vec::new()), POLL, "somebody listens");
+        advance(STALE).await;
+        assert_eq!(silence.pause(new), NOT_YET, "silence begins anew");
     }
 }
