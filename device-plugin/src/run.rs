@@ -20,9 +20,22 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(serve(config))
 }
 
+/// A connection whose server died without a word is given up after this long without a byte. The watch of the Node is
+/// silent for less: the server ends it after 120 s, and kube gives it up 5 s later. Everything else, the first list and
+/// the beginning of a watch too, is answered in seconds.
+const SILENT: Duration = Duration::from_secs(135);
+
+async fn client() -> anyhow::Result<kube::Client> {
+    let mut config = kube::Config::infer().await?;
+    config.read_timeout = Some(SILENT);
+    // Else the time that a connection lay unused in the pool counts too.
+    config.reset_reader_on_write = true;
+    Ok(kube::Client::try_from(config)?)
+}
+
 async fn serve(config: Config) -> anyhow::Result<()> {
     let Config { node: name, admin, sysfs, conf_file, conf } = config;
-    let client = kube::Client::try_default().await.context("cannot tell where the API server is")?;
+    let client = client().await.context("cannot tell where the API server is")?;
     let mut registry = Registry::with_prefix("spiderpool_agent");
     let metrics = Metrics::register(&mut registry);
     runtime::log::count_malformed(metrics.malformed.clone());
