@@ -2,6 +2,7 @@
 
 use crate::process::{Running, root};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -53,6 +54,11 @@ current-context: c
     )
 }
 
+/// The agent's conf.yml below `folder`.
+pub fn conf_file(folder: &Path) -> PathBuf {
+    folder.join("conf/conf.yml")
+}
+
 /// One agent and its folder.
 #[derive(Debug)]
 pub struct Agent {
@@ -72,8 +78,8 @@ impl Agent {
 
     /// As [`Agent::start`], by a command line that ends in running its further arguments.
     pub fn start_under(command: &[&str], folder: &Path, node: &str, conf: &str, env: &[(&str, &str)]) -> Self {
-        let file = folder.join("conf.yml");
-        std::fs::write(&file, conf).expect("a folder to write to");
+        Self::reconfigure(folder, conf);
+        let file = conf_file(folder);
         let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         // A second agent in the same folder has a log of its own.
         let log = folder.join(format!("agent-{}.log", admin.port()));
@@ -96,11 +102,24 @@ impl Agent {
         Self::start(folder, "own", &conf(folder, rules), &[("KUBECONFIG", &away.display().to_string())])
     }
 
-    /// Changes the configuration as a kubelet changes a mounted one: a new folder, then a symlink swap.
+    /// Writes the configuration as a kubelet writes a mounted `ConfigMap`: the file is a symlink into `..data`, which is one
+    /// to a folder of its own for each version, and which a rename swaps.
     pub fn reconfigure(folder: &Path, text: &str) {
-        let (temporary, file) = (folder.join("conf.new"), folder.join("conf.yml"));
-        std::fs::write(&temporary, text).expect("writable");
-        std::fs::rename(temporary, file).expect("writable");
+        let file = conf_file(folder);
+        let mounted = file.parent().expect("a folder");
+        std::fs::create_dir_all(mounted).expect("writable");
+        let version = tempfile::Builder::new().prefix("..").tempdir_in(mounted).expect("writable").keep();
+        std::fs::write(version.join("conf.yml"), text).expect("writable");
+        let (data, temporary) = (mounted.join("..data"), mounted.join("..data_tmp"));
+        let old = std::fs::read_link(&data);
+        symlink(version.file_name().expect("a name"), &temporary).expect("writable");
+        std::fs::rename(temporary, data).expect("writable");
+        if file.symlink_metadata().is_err() {
+            symlink("..data/conf.yml", &file).expect("writable");
+        }
+        if let Ok(old) = old {
+            std::fs::remove_dir_all(mounted.join(old)).expect("the version before");
+        }
     }
 
     /// What was logged so far.

@@ -7,5 +7,6 @@ pub mod agent;
 pub mod api_server;
 pub mod cluster;
 pub mod kubelet;
+pub mod pod_resources;
 pub mod process;
 pub mod wait;

@@ -4,7 +4,7 @@ use super::{A, B, Node, SOON, TWO, for_a_while, until};
 use anyhow::ensure;
 use std::fs;
 use std::time::Duration;
-use tests::agent::{Agent, conf};
+use tests::agent::{Agent, conf, conf_file};
 use tests::kubelet::FakeKubelet;
 
 /// DP-15: a renamed resource leaves nothing under its old name.
@@ -62,7 +62,7 @@ async fn a_bad_change_keeps_the_old_configuration() {
         assert!(agent.page("/metrics").await.expect("the page").1.contains("spiderpool_agent_configuration_valid 0"));
         assert_eq!(kubelet.allocatable(A), Some(4));
     }
-    fs::remove_file(node.path().join("conf.yml")).expect("removed");
+    fs::remove_file(conf_file(node.path())).expect("removed");
     for_a_while(Duration::from_millis(300), || assert_eq!(kubelet.allocatable(A), Some(4))).await;
     Agent::reconfigure(node.path(), &good);
     kubelet.until_allocatable(A, 5, SOON).await;

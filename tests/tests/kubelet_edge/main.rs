@@ -13,6 +13,7 @@
 
 mod configuration;
 mod files;
+mod in_use;
 mod protocol;
 mod restarts;
 mod streams;
