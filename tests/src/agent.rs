@@ -5,13 +5,17 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// The agent of the environment variable `AGENT_BINARY`, for figures of the program that is shipped; else it is built.
+/// The agent of the environment variable `AGENT_BINARY`, for figures of the program that is shipped; else it is built, once
+/// for all tests of a program.
 pub fn binary() -> PathBuf {
-    if let Some(binary) = std::env::var_os("AGENT_BINARY") {
-        return binary.into();
-    }
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| std::env::var_os("AGENT_BINARY").map_or_else(build, PathBuf::from)).clone()
+}
+
+fn build() -> PathBuf {
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--bin", "spiderpool-agent"]).current_dir(root());
     assert!(build.status().expect("cargo runs").success(), "the agent builds");

@@ -34,6 +34,13 @@ impl Running {
         self.0.id()
     }
 
+    /// How many sockets it has open, listening or connected.
+    pub fn sockets(&self) -> usize {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.id())).expect("it runs").flatten();
+        let links = open.filter_map(|file| std::fs::read_link(file.path()).ok());
+        links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
+    }
+
     /// Exit code once it ended.
     pub fn ended(&mut self) -> Option<i32> {
         self.0.try_wait().expect("a child can be waited for").map(|status| status.code().unwrap_or(-1))

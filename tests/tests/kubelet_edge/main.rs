@@ -1,15 +1,18 @@
-//! The agent's binary against a kubelet that misbehaves. `DP-…` are public bug reports of device plugins:
+//! The agent's binary against a kubelet that misbehaves. `DP-…` are public bug reports of device plugins. DP-01, -02, -04,
+//! -06, -07, -08, -10, -12, -15, -20, -22, -26, -27 and -31 are tests in the modules. Of the others, and where a test is
+//! less than its report asks for:
 //!
-//! | case | where |
+//! | case | what is checked, and where |
 //! |---|---|
-//! | DP-18 | here, but for its state file: labels from before a reboot may be wrong, and a kubelet gets its pods from the same API server that the labels come from |
-//! | DP-09 | cannot occur: one way of registration, never the plugin watcher's folder; the chart test sees it mounted read-only |
-//! | DP-12 | here, and `cluster.rs` for a wrong root on a real kubelet |
-//! | DP-14, DP-24, DP-29 | `cluster.rs`, with a real kubelet |
-//! | DP-17 | `cluster.rs` and `figures.rs` measure the gap |
+//! | DP-09 | cannot occur: one way of registration, never the plugin watcher's folder; the chart's snapshots have that read-only |
+//! | DP-12 | `restarts.rs`, and `cluster.rs` on a real kubelet. The event after a minute without any kubelet is not waited for |
+//! | DP-14 | `cluster.rs`: 0 after the label goes, no socket left, `<none>` where it never was. Not watched for minutes |
+//! | DP-17 | `restarts.rs`: an agent that was killed and started anew is read again within 3 s. Pods that are bound in the gap are not counted; the docs say what becomes of them |
+//! | DP-18 | `restarts.rs`: rules that need no labels are in force without an API server; the chart's snapshots have priority and tolerations. No state file: labels from before a reboot may be wrong, and a kubelet gets its pods from the same API server that the labels come from |
+//! | DP-20 | `restarts.rs`: the liveness page hangs while the process is stopped, and all goes on after. The restart by the kubelet is not run |
+//! | DP-24 | `cluster.rs`: one pod, not twenty, runs on through two kubelet restarts; its address is not compared. `restarts.rs` compares the ids |
+//! | DP-29 | `service.rs` of the agent: no id of our form is refused. `figures.rs`: 50 pods, one after the other, none fails. No Deployment, no slow controller |
 //! | DP-32, DP-33 | `docs/network-resources.md`: what an autoscaler needs; a start-up taint is the cluster's to set |
-//!
-//! All others are tests in the modules.
 
 mod configuration;
 mod files;

@@ -7,9 +7,10 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 use tests::agent::{Agent, conf};
 use tests::kubelet::FakeKubelet;
+use tests::pod_resources::{FakePodResources, Says};
 use tests::wait;
 
-/// DP-01, DP-27: a second agent's first list is the whole one, with the ids of the first.
+/// DP-01, DP-27: a second agent's first list is the whole one, with the ids of the first. DP-17: it comes soon.
 #[tokio::test]
 async fn a_new_agent_sends_the_whole_list_first() {
     let node = Node::new();
@@ -17,6 +18,7 @@ async fn a_new_agent_sends_the_whole_list_first() {
     let agent = node.registered(&kubelet).await;
     let ids = kubelet.lists(A)[0].devices.clone();
     assert_eq!(ids.len(), 4);
+    let killed = Instant::now();
     drop(agent);
     until("the stream to break", async || {
         ensure!(kubelet.open_streams(A) == 0);
@@ -24,6 +26,9 @@ async fn a_new_agent_sends_the_whole_list_first() {
     })
     .await;
     let _agent = node.registered(&kubelet).await;
+    let gap = killed.elapsed();
+    println!("agent killed -> its successor (debug build) registered and read: {gap:?}");
+    assert!(gap < Duration::from_secs(3), "{gap:?}");
     let lists = kubelet.lists(A);
     assert_eq!(lists.len(), 1, "one list, sent once");
     assert_eq!(lists[0].devices, ids, "the same ids, all healthy");
@@ -198,7 +203,7 @@ async fn a_flapping_kubelet_ends_in_one_registration() {
     assert!(agent.process.ended().is_none());
 }
 
-/// DP-12: the configured root is wrong or right; the live socket counts.
+/// DP-12: where the live socket is and is told; here below the configured root.
 #[tokio::test]
 async fn the_live_socket_is_found_and_named() {
     let node = Node::new();
@@ -207,6 +212,41 @@ async fn the_live_socket_is_found_and_named() {
     let line = format!("selected network resource plugin path pluginDir={}", node.folder().display());
     assert!(agent.logged().contains(&line), "{}", agent.logged());
     assert!(agent.page("/metrics").await.expect("the page").1.contains("spiderpool_agent_kubelet_listens 1"));
+}
+
+/// DP-12: the configured root is wrong; the kubelet listens where the constant in it says, in a mount namespace where
+/// that is our folder. The list of what pods hold is found there too.
+#[tokio::test]
+async fn a_wrong_root_is_made_good_by_the_kubelets_constant() {
+    let node = Node::new();
+    let kubelet = FakeKubelet::started(&node.folder());
+    let _pods = FakePodResources::started(node.path(), Says::Held(vec![(A, vec!["sub-eni-3"])]));
+    let wrong = node.path().join("wrong");
+    // Dead files of an older kubelet, as a root that was moved has them.
+    for folder in ["device-plugins", "pod-resources"] {
+        fs::create_dir_all(wrong.join(folder)).expect("writable");
+        drop(UnixListener::bind(wrong.join(folder).join("kubelet.sock")).expect("a stale socket"));
+    }
+    let away = node.path().join("away.kubeconfig");
+    fs::write(&away, tests::agent::unreachable_api_server()).expect("writable");
+    let binary = tests::agent::binary().display().to_string();
+    let mounts = format!(
+        "mount -t tmpfs none /var/lib && mkdir /var/lib/kubelet && mount --bind {} /var/lib/kubelet && exec \"$@\"",
+        node.path().display()
+    );
+    let under = ["unshare", "--mount", "--", "sh", "-c", &mounts, "sh", &binary];
+    let env = [("KUBECONFIG", away.to_str().expect("UTF-8"))];
+    let agent = Agent::start_under(&under, node.path(), "own", &conf(&wrong, TWO), &env);
+    kubelet.until_allocatable(A, 4, SOON).await;
+    let line = "selected network resource plugin path pluginDir=/var/lib/kubelet/device-plugins";
+    assert!(agent.logged().contains(line), "{}", agent.logged());
+    until("what pods hold", async || {
+        let (_, metrics) = agent.page("/metrics").await?;
+        ensure!(metrics.contains("spiderpool_agent_in_use_known 1"), "{metrics}");
+        ensure!(metrics.contains("spiderpool_agent_devices_in_use{resource=\"example.com/a\"} 1"), "{metrics}");
+        Ok(())
+    })
+    .await;
 }
 
 /// DP-18: without an API server, what needs no labels is registered in seconds.

@@ -25,18 +25,32 @@ async fn a_stream_that_is_lost_alone_is_noticed() {
     assert_eq!(kubelet.registrations(B), b, "the other is not touched");
 }
 
-/// DP-06: an update reaches the new stream at once, whatever became of the old one.
+/// DP-06: an update reaches the new stream at once, and the agent keeps nothing of the old one. A second reader that stays
+/// connected to the old server, as a kubelet that froze would, sees its stream end.
 #[tokio::test]
 async fn an_update_reaches_the_stream_that_is_read() {
     let node = Node::new();
     let mut kubelet = FakeKubelet::started(&node.folder());
-    let _agent = node.registered(&kubelet).await;
-    kubelet.restart().await;
-    kubelet.until_allocatable(A, 4, SOON).await;
-    Agent::reconfigure(node.path(), &conf(node.path(), &TWO.replace('4', "9")));
-    let took = kubelet.until_allocatable(A, 9, SOON).await;
-    println!("conf.yml changed -> kubelet: {took:?}");
-    assert_eq!(kubelet.open_streams(A), 1, "the old stream's task has ended");
+    let agent = node.registered(&kubelet).await;
+    let connections = agent.process.sockets();
+    for round in 0..3 {
+        let mut frozen = dial(&kubelet.endpoint(A)).await.expect("dials");
+        let mut old = frozen.list_and_watch(Empty {}).await.expect("a stream").into_inner();
+        assert!(old.message().await.expect("a list").is_some());
+        kubelet.restart().await;
+        let ended = async { while let Ok(Some(_)) = old.message().await {} };
+        tokio::time::timeout(Duration::from_secs(3), ended).await.expect("the agent ends the stream of the old server");
+        let wanted = 5 + round;
+        kubelet.until_allocatable(B, 3, SOON).await;
+        Agent::reconfigure(node.path(), &conf(node.path(), &TWO.replace('4', &wanted.to_string())));
+        let took = kubelet.until_allocatable(A, wanted, SOON).await;
+        println!("conf.yml changed -> kubelet: {took:?}");
+    }
+    until("the connections to be as many as before", async || {
+        ensure!(agent.process.sockets() == connections, "{} instead of {connections}", agent.process.sockets());
+        Ok(())
+    })
+    .await;
 }
 
 /// A kubelet that never answers for one resource, or slowly, holds no other.
