@@ -7,8 +7,9 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::time::Duration;
-use tests::agent::Agent;
+use tests::agent::{Agent, conf, conf_file};
 use tests::api_server::{ADMIN, AGENT, ApiServer};
+use tests::kubelet::{Answer, FakeKubelet};
 use tests::wait;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -144,6 +145,53 @@ async fn a_kubelet_that_is_too_old_gets_an_event() {
     assert_eq!(event.involved_object.uid.as_deref(), Some("own"), "as `kubectl describe node` looks for it");
 }
 
+/// Each resource that a kubelet does not take has an event with its own text, and one when it is back.
+#[tokio::test]
+async fn each_refused_resource_gets_an_event_and_another_when_it_is_back() {
+    const TOLD: [(&str, &str); 2] = [("example.com/a", "no room for a"), ("example.com/b", "no room for b")];
+    let server = ApiServer::start().await;
+    grant_what_the_chart_grants(&server).await;
+    create_node(&server, "own", "no").await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubelet = FakeKubelet::started(&folder.path().join("device-plugins"));
+    for (resource, reason) in TOLD {
+        kubelet.answer(resource, Answer::Refuse(reason));
+    }
+    let rules =
+        "[{resourceName: example.com/a, defaultMaxCount: 4}, {resourceName: example.com/b, defaultMaxCount: 3}]";
+    let kubeconfig = server.kubeconfig(AGENT).display().to_string();
+    let agent = Agent::start(folder.path(), "own", &conf(folder.path(), rules), &[("KUBECONFIG", &kubeconfig)]);
+    let events = Api::<Event>::namespaced(server.client(ADMIN).await, "default");
+    let told = async |reason: &str| {
+        let ours = ListParams::default().fields(&format!("involvedObject.name=own,reason={reason}"));
+        let mut notes: Vec<String> = events.list(&ours).await?.items.into_iter().filter_map(|e| e.message).collect();
+        notes.sort();
+        Ok::<_, anyhow::Error>(notes)
+    };
+    // A failure is told of after 10 s, by the try after that.
+    wait::until("an event of each failure", SOON, async || {
+        let notes = told("NetworkResourceNotRegistered").await?;
+        ensure!(notes.len() == 2, "{notes:#?}");
+        for ((resource, reason), note) in TOLD.iter().zip(&notes) {
+            ensure!(note.starts_with(resource) && note.contains(reason), "{note}");
+        }
+        Ok(())
+    })
+    .await;
+    assert_eq!(told("NetworkResourceRegistered").await.expect("a list"), Vec::<String>::new());
+    for (resource, _) in TOLD {
+        kubelet.answer(resource, Answer::Accept);
+    }
+    // And so is the end of it, once it has held for as long.
+    wait::until("an event of each that is back", SOON, async || {
+        let notes = told("NetworkResourceRegistered").await?;
+        ensure!(notes.len() == 2, "{notes:#?}\n{}", agent.logged());
+        ensure!(TOLD.iter().zip(&notes).all(|((resource, _), note)| note.starts_with(resource)), "{notes:#?}");
+        Ok(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_api_server_that_is_away_stops_neither_start_nor_nics() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -173,7 +221,7 @@ async fn a_bad_configuration_ends_the_start_with_every_fault() {
     let mut agent = Agent::start(folder.path(), "own", conf, &[]);
     let code = wait::until("the end of the agent", SOON, async || agent.process.ended().ok_or("it runs")).await;
     assert_eq!(code, 1);
-    let file = folder.path().join("conf.yml").display().to_string();
+    let file = conf_file(folder.path()).display().to_string();
     for part in [
         file.as_str(),
         "Failed to load Configmap spiderpool-conf",
