@@ -1,8 +1,8 @@
 //! Arguments to a checked configuration.
 
 use crate::args::Daemon;
-use crate::conf_file::{self, Unusable};
-use k8s_api::conf::Conf;
+use k8s_api::conf::{Conf, Faults};
+use runtime::conf_file::{self, Unusable};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) enum Invalid {
     )]
     NodeName,
     #[error(transparent)]
-    Conf(#[from] Unusable),
+    Conf(#[from] Unusable<Faults>),
 }
 
 impl TryFrom<Daemon> for Config {
@@ -35,7 +35,7 @@ impl TryFrom<Daemon> for Config {
         if node_name.is_empty() || node_name.contains(|c: char| c.is_whitespace() || c == ',' || c == '=') {
             return Err(Invalid::NodeName);
         }
-        let conf = conf_file::load(&config_path)?;
+        let conf = conf_file::load(&config_path, Conf::parse)?;
         Ok(Self { node: node_name, admin: admin_address, sysfs: sysfs_root, conf_file: config_path, conf })
     }
 }

@@ -16,7 +16,6 @@ mod conf_file;
 mod config;
 mod events;
 mod hash;
-mod inotify;
 mod kubelet;
 mod metrics;
 mod nics;

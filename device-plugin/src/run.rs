@@ -42,7 +42,8 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let (events, write_events) = events::writer(client.clone(), name.clone());
     let reports = Reports::new(metrics.clone(), events.clone());
     let page = reports.clone();
-    let admin = runtime::admin::bind(admin, registry, [("/registrations", move || page.page())])?;
+    let admin =
+        runtime::admin::bind(admin, "spiderpoolAgent.httpPort", registry, [("/registrations", move || page.page())])?;
 
     let mut tasks = Tasks::default();
     let gate = Gate::default();

@@ -5,22 +5,35 @@ use http::{Response, StatusCode, header};
 use http_body_util::Full;
 use kubert::admin::{Bound, Builder};
 use prometheus_client::registry::Registry;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// The port could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot open the admin port {address}; if another program on this host has it, choose another (chart value spiderpoolAgent.httpPort)"
+    "cannot open the admin port {address}; if another program on this host has it, choose another (chart value {value})"
 )]
 pub struct Unavailable {
     address: SocketAddr,
+    value: &'static str,
     source: kubert::admin::BindError,
 }
 
-/// Opens the port, with `pages` of JSON beside the usual ones. It answers once [`Bound::spawn`] is called, and says
+/// `address`, or its IPv4 counterpart where it means every address of a host that has no IPv6.
+#[must_use]
+pub fn every_address(address: SocketAddr) -> SocketAddr {
+    let every = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let has_ipv6 = || UdpSocket::bind((every, 0)).is_ok();
+    if address.ip() == every && !has_ipv6() {
+        return (Ipv4Addr::UNSPECIFIED, address.port()).into();
+    }
+    address
+}
+
+/// Opens the port, which people choose by this `value` of the chart, with `pages` of JSON beside the usual ones. It answers once [`Bound::spawn`] is called, and says
 /// unready until its `readiness()` is set.
 pub fn bind<F: Fn() -> String + Send + Sync + 'static>(
     address: SocketAddr,
+    value: &'static str,
     metrics: Registry,
     pages: impl IntoIterator<Item = (&'static str, F)>,
 ) -> Result<Bound, Unavailable> {
@@ -28,7 +41,7 @@ pub fn bind<F: Fn() -> String + Send + Sync + 'static>(
     let builder = pages.into_iter().fold(builder, |builder, (path, page)| {
         builder.with_handler(path, move |_| answer(StatusCode::OK, "application/json", page()))
     });
-    builder.bind().map_err(|source| Unavailable { address, source })
+    builder.bind().map_err(|source| Unavailable { address, value, source })
 }
 
 fn exposition(metrics: &Registry) -> Response<Full<Bytes>> {

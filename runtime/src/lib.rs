@@ -2,11 +2,14 @@
 //!
 //! A process is a [`Tasks`]: it spawns what must run for as long as the process does, and when a signal comes or one of
 //! them ends, it stops them all within a deadline. The [`admin`] port answers `/live`, `/ready` and `/metrics`; it says
-//! ready once every [`Hold`] of the [`Gate`] is released.
+//! ready once every [`Hold`] of the [`Gate`] is released. What is read from mounted files is [`follow`]ed.
 
 pub mod admin;
 mod chain;
+pub mod conf_file;
+pub mod follow;
 mod gate;
+pub mod inotify;
 pub mod log;
 mod tasks;
 

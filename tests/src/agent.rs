@@ -8,20 +8,24 @@ use std::process::Command;
 use std::sync::OnceLock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// The agent of the environment variable `AGENT_BINARY`, for figures of the program that is shipped; else it is built, once
-/// for all tests of a program.
+/// The agent's program: see [`program`].
 pub fn binary() -> PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| std::env::var_os("AGENT_BINARY").map_or_else(build, PathBuf::from)).clone()
+    BINARY.get_or_init(|| program("AGENT_BINARY", "spiderpool-agent")).clone()
 }
 
-fn build() -> PathBuf {
+/// The program that this environment variable names, for figures of the one that is shipped; else it is built. Ask once a
+/// test program: cargo takes its time to say that nothing is to do.
+pub fn program(variable: &str, name: &str) -> PathBuf {
+    if let Some(binary) = std::env::var_os(variable) {
+        return binary.into();
+    }
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--bin", "spiderpool-agent"]).current_dir(root());
-    assert!(build.status().expect("cargo runs").success(), "the agent builds");
+    build.args(["build", "--quiet", "--bin", name]).current_dir(root());
+    assert!(build.status().expect("cargo runs").success(), "{name} builds");
     let test = std::env::current_exe().expect("a test knows its own program");
     let profile = test.ancestors().nth(2).expect("target/debug/deps/test");
-    profile.join("spiderpool-agent")
+    profile.join(name)
 }
 
 /// A port of the loopback address that was free a moment ago.
@@ -133,13 +137,18 @@ impl Agent {
 
     /// Status and body of a page of the admin port.
     pub async fn page(&self, path: &str) -> Result<(u16, String), std::io::Error> {
-        let mut connection = tokio::net::TcpStream::connect(self.admin).await?;
-        let request = format!("GET {path} HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n\r\n");
-        connection.write_all(request.as_bytes()).await?;
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).await?;
-        let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
-        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default();
-        Ok((status, body))
+        page(self.admin, path).await
     }
+}
+
+/// Status and body of a page of an admin port.
+pub async fn page(admin: SocketAddr, path: &str) -> Result<(u16, String), std::io::Error> {
+    let mut connection = tokio::net::TcpStream::connect(admin).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await?;
+    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default();
+    Ok((status, body))
 }

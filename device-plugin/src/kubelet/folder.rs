@@ -3,10 +3,10 @@
 //! inotify is the first line, a slow poll the second. Either only means "look again".
 
 use super::{KUBELET_SOCKET, Kubelet, socket};
-use crate::inotify::{self, NoInotify};
 use crate::report::Reports;
 use notify::{RecommendedWatcher, Watcher};
 use runtime::Chain;
+use runtime::inotify::{self, NoInotify};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
