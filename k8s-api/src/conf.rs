@@ -6,17 +6,37 @@ mod section;
 mod selector;
 mod yaml;
 
+use crate::syntax;
 pub use fault::{Fault, Faults};
 use plugin::NetworkResourcePlugin;
 use section::Section;
 
 /// A configuration that passed every check.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conf {
     /// Whether `iaasNetworkProvider.serverUrl` names a cloud provider.
     pub provider: bool,
     /// `agent.networkResourcePlugin`: what nodes advertise.
     pub plugin: NetworkResourcePlugin,
+    /// `podResourceInject.enabled`: whether pods get their requests by themselves.
+    pub inject: bool,
+    /// `multus`: what has to be known of Multus to read what pods write for it.
+    pub multus: Multus,
+}
+
+/// How Multus is set up on this cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Multus {
+    /// Where it looks up bare names in `v1.multus-cni.io/default-network` (its `multusNamespace`).
+    pub namespace: String,
+    /// The attachment, `namespace/name`, that pods get as their first interface without naming it.
+    pub cluster_network: Option<(String, String)>,
+}
+
+impl Default for Multus {
+    fn default() -> Self {
+        Self { namespace: "kube-system".to_owned(), cluster_network: None }
+    }
 }
 
 impl Conf {
@@ -37,12 +57,15 @@ impl Conf {
         }
         root.text("ipamUnixSocketPath");
         root.number("clusterSubnetDefaultFlexibleIPNumber");
-        if let Some(mut tune) = root.section("podResourceInject") {
-            tune.flag("enabled");
-            tune.texts("namespacesExclude");
-            tune.texts("namespacesInclude");
-            tune.end();
-        }
+        let inject = root.section("podResourceInject").is_some_and(|mut inject| {
+            let enabled = inject.flag("enabled").unwrap_or_default();
+            // The API server sorts namespaces out before it asks.
+            inject.texts("namespacesExclude");
+            inject.texts("namespacesInclude");
+            inject.end();
+            enabled
+        });
+        let multus = root.section("multus").map(Multus::read).unwrap_or_default();
         let provider = root.section("iaasNetworkProvider").is_some_and(|mut provider| {
             let url = provider.text("serverUrl").filter(|url| !url.value.is_empty());
             provider.text("httpRequestTimeout");
@@ -59,7 +82,31 @@ impl Conf {
             plugin
         });
         root.end();
-        Self { provider, plugin: plugin.flatten().unwrap_or_default() }
+        Self { provider, plugin: plugin.flatten().unwrap_or_default(), inject, multus }
+    }
+}
+
+impl Multus {
+    fn read(mut section: Section<'_, '_>) -> Self {
+        let mut multus = Self::default();
+        if let Some(found) = section.text("namespace").filter(|found| !found.value.is_empty()) {
+            if syntax::is_label(found.value) {
+                found.value.clone_into(&mut multus.namespace);
+            } else {
+                section
+                    .fault(found.line, format!("{} {:.80?} is not the name of a namespace", found.path, found.value));
+            }
+        }
+        if let Some(found) = section.text("clusterNetwork").filter(|found| !found.value.is_empty()) {
+            match found.value.split_once('/') {
+                Some((namespace, name)) if syntax::is_label(namespace) && syntax::is_subdomain(name) => {
+                    multus.cluster_network = Some((namespace.to_owned(), name.to_owned()));
+                }
+                _ => section.fault(found.line, format!("{} {:.80?} must be namespace/name", found.path, found.value)),
+            }
+        }
+        section.end();
+        multus
     }
 }
 

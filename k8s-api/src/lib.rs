@@ -7,10 +7,16 @@
 //! conf.yml ──> conf::Conf ──┐
 //! Node labels ──────────────┼──> offer::offer ──> the device sets that a node advertises
 //! NICs of the node ─────────┘
+//!
+//! SpiderMultusConfig ──> crd::multus_config ──> attachment::Needs ──┐
+//! annotations of a pod ──> multus::{networks, default_network} ─────┴──> what a pod requests (crate webhook)
 //! ```
 
+pub mod attachment;
 pub mod conf;
+pub mod crd;
 pub mod glob;
+pub mod multus;
 pub mod names;
 pub mod nic;
 pub mod offer;

@@ -120,6 +120,15 @@ fn selects(rule: &MasterNicRule, nic: &Nic) -> bool {
     named && !passing
 }
 
+impl MasterNicRule {
+    /// Whether some node's NIC of this name would be selected: whether it is hardware is known on the node alone.
+    #[must_use]
+    pub fn could_select(&self, name: &str) -> bool {
+        let physical = Nic { name: name.to_owned(), kind: NicKind::Physical };
+        selects(self, &physical)
+    }
+}
+
 fn offer_nic(nic: &str, count: u32, undecided: &BTreeSet<&str>, offer: &mut Offer) {
     let stem = format!("{nic}{}", names::NIC_SUFFIX);
     let resource = format!("{}/{stem}", names::DOMAIN);

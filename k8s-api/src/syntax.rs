@@ -13,9 +13,13 @@ pub(crate) fn is_name(text: &str) -> bool {
 
 /// RFC 1123 subdomain: labels of lower-case letters, digits and inner dashes, joined by dots.
 pub(crate) fn is_subdomain(text: &str) -> bool {
+    text.len() <= SUBDOMAIN_MAX && text.split('.').all(is_label)
+}
+
+/// Lower-case letters, digits and inner dashes, of any length.
+pub(crate) fn is_label(text: &str) -> bool {
     let alphanumeric = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let label = |l: &str| bounded_by(l, alphanumeric) && l.bytes().all(|b| alphanumeric(b) || b == b'-');
-    text.len() <= SUBDOMAIN_MAX && text.split('.').all(label)
+    bounded_by(text, alphanumeric) && text.bytes().all(|b| alphanumeric(b) || b == b'-')
 }
 
 /// `name` or `domain/name`: label keys and resource names.

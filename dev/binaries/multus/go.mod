@@ -2,7 +2,16 @@ module spiderpool.local/dev/multus
 
 go 1.26.0
 
-tool gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus
+tool (
+	gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus
+	spiderpool.local/dev/multus/multus-grammar
+)
+
+require (
+	gopkg.in/k8snetworkplumbingwg/multus-cni.v4 v4.2.3
+	k8s.io/api v0.32.5
+	k8s.io/apimachinery v0.32.5
+)
 
 require (
 	github.com/containernetworking/cni v1.3.0 // indirect
@@ -43,11 +52,8 @@ require (
 	google.golang.org/protobuf v1.36.6 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.12.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
-	gopkg.in/k8snetworkplumbingwg/multus-cni.v4 v4.2.3 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	k8s.io/api v0.32.5 // indirect
-	k8s.io/apimachinery v0.32.5 // indirect
 	k8s.io/client-go v0.32.5 // indirect
 	k8s.io/klog v1.0.0 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect

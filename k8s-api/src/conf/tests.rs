@@ -66,7 +66,7 @@ fn the_valid_text_is_valid() {
 fn an_empty_map_means_the_defaults() {
     for text in ["{}", "agent:\n", "agent: {networkResourcePlugin: }"] {
         let conf = Conf::parse(text).unwrap_or_else(|faults| panic!("{text:?}: {faults}"));
-        assert_eq!(conf, Conf { provider: false, plugin: NetworkResourcePlugin::default() });
+        assert_eq!(conf, Conf::default());
     }
 }
 

@@ -1,0 +1,67 @@
+//! What a pod needs of its node because of one attachment.
+
+use crate::crd::multus_config::{CniType, MultusConfigSpec, VlanMode};
+use std::collections::BTreeSet;
+
+/// Annotation of a SpiderMultusConfig: another name for what Multus knows it by.
+pub const NETWORK_NAME: &str = "multus.spidernet.io/cr-name";
+
+/// The part of an attachment that scheduling depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// NICs that the node must have, each once; of a bond its members.
+    pub masters: BTreeSet<String>,
+    /// Whether it takes a sub-interface of the cloud: a VLAN whose id the provider answers.
+    pub sub_eni: bool,
+}
+
+impl Needs {
+    /// Of a SpiderMultusConfig. `vlanMode: auto` and no mode at all mean the same; a `vlanID` means that nobody is asked.
+    #[must_use]
+    pub fn of(spec: &MultusConfigSpec) -> Self {
+        let masters = match spec.cni_type {
+            CniType::Vlan => spec.vlan.as_ref().map(|vlan| vlan.master.clone()),
+            CniType::Macvlan => spec.macvlan.as_ref().map(|macvlan| macvlan.master.clone()),
+            CniType::Ipvlan => spec.ipvlan.as_ref().map(|ipvlan| ipvlan.master.clone()),
+            CniType::Ipoib => spec.ipoib.as_ref().map(|ipoib| vec![ipoib.master.clone()]),
+            CniType::Sriov | CniType::IbSriov | CniType::Ovs | CniType::Custom => None,
+        };
+        let open = |vlan_mode, vlan_id: Option<i32>| vlan_mode != Some(VlanMode::Manual) && vlan_id.is_none();
+        let vlan = spec.vlan.as_ref().filter(|_| spec.cni_type == CniType::Vlan);
+        Self {
+            masters: masters.unwrap_or_default().into_iter().filter(|master| !master.is_empty()).collect(),
+            sub_eni: vlan.is_some_and(|vlan| open(vlan.vlan_mode, vlan.vlan_id)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs(spec: &str) -> (Vec<String>, bool) {
+        let spec = serde_saphyr::from_str::<MultusConfigSpec>(spec).expect("a spec");
+        let Needs { masters, sub_eni } = Needs::of(&spec);
+        (masters.into_iter().collect(), sub_eni)
+    }
+
+    #[test]
+    fn a_vlan_without_an_id_is_a_sub_interface() {
+        let master = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        for (spec, wanted) in [
+            ("{cniType: vlan, vlan: {master: [eth1]}}", (master(&["eth1"]), true)),
+            ("{cniType: vlan, vlan: {master: [eth1], vlanMode: auto}}", (master(&["eth1"]), true)),
+            ("{cniType: vlan, vlan: {master: [eth1], vlanID: 0}}", (master(&["eth1"]), false)),
+            ("{cniType: vlan, vlan: {master: [eth1], vlanMode: manual, vlanID: 7}}", (master(&["eth1"]), false)),
+            ("{cniType: vlan, vlan: {master: [eth2, eth1, eth2], bond: {name: b}}}", (master(&["eth1", "eth2"]), true)),
+            ("{cniType: macvlan, macvlan: {master: [eth1], vlanID: 5}}", (master(&["eth1"]), false)),
+            ("{cniType: ipvlan, ipvlan: {master: [eth1.100]}}", (master(&["eth1.100"]), false)),
+            ("{cniType: ipoib, ipoib: {master: ib0}}", (master(&["ib0"]), false)),
+            ("{cniType: sriov, sriov: {resourceName: a/b}}", (vec![], false)),
+            ("{cniType: vlan}", (vec![], false)),
+            ("{}", (vec![], false)),
+        ] {
+            assert_eq!(needs(spec), wanted, "{spec}");
+        }
+    }
+}

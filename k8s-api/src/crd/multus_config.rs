@@ -1,0 +1,201 @@
+//! SpiderMultusConfig: a network attachment as a user describes it.
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A network attachment. Pods name it in `k8s.v1.cni.cncf.io/networks` or `v1.multus-cni.io/default-network`.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[kube(
+    group = "spiderpool.spidernet.io",
+    version = "v2beta1",
+    kind = "SpiderMultusConfig",
+    plural = "spidermultusconfigs",
+    shortname = "smc",
+    category = "spiderpool",
+    namespaced,
+    derive = "PartialEq",
+    doc = "A network attachment. Pods name it in the annotation k8s.v1.cni.cncf.io/networks."
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.cniType != 'vlan' || has(self.vlan)").message("cniType vlan needs spec.vlan"))]
+#[x_kube(validation = Rule::new("self.cniType != 'macvlan' || has(self.macvlan)").message("cniType macvlan needs spec.macvlan"))]
+#[x_kube(validation = Rule::new("self.cniType != 'ipvlan' || has(self.ipvlan)").message("cniType ipvlan needs spec.ipvlan"))]
+#[x_kube(validation = Rule::new("self.cniType != 'sriov' || has(self.sriov)").message("cniType sriov needs spec.sriov"))]
+#[x_kube(validation = Rule::new("self.cniType != 'ib-sriov' || has(self.ibsriov)").message("cniType ib-sriov needs spec.ibsriov"))]
+#[x_kube(validation = Rule::new("self.cniType != 'ipoib' || has(self.ipoib)").message("cniType ipoib needs spec.ipoib"))]
+#[x_kube(validation = Rule::new("self.cniType != 'ovs' || has(self.ovs)").message("cniType ovs needs spec.ovs"))]
+#[x_kube(validation = Rule::new("[has(self.vlan), has(self.macvlan), has(self.ipvlan), has(self.sriov), has(self.ibsriov), has(self.ipoib), has(self.ovs)].filter(x, x).size() <= 1").message("only the block of this cniType may be set; remove the others"))]
+pub struct MultusConfigSpec {
+    /// Which CNI plugin makes the interface.
+    #[serde(default)]
+    pub cni_type: CniType,
+    /// Adds the plugin `coordinator` to the chain. It is not part of this chart.
+    #[serde(default)]
+    pub enable_coordinator: bool,
+    /// Leaves out `ipam`.
+    #[serde(default, rename = "disableIPAM")]
+    pub disable_ipam: bool,
+    /// cniType vlan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<Vlan>,
+    /// cniType macvlan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub macvlan: Option<SubInterface>,
+    /// cniType ipvlan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipvlan: Option<SubInterface>,
+    /// cniType sriov.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::anything")]
+    pub sriov: Option<Map<String, Value>>,
+    /// cniType ib-sriov.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::anything")]
+    pub ibsriov: Option<Map<String, Value>>,
+    /// cniType ipoib.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipoib: Option<Ipoib>,
+    /// cniType ovs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::anything")]
+    pub ovs: Option<Map<String, Value>>,
+    /// Settings of the plugin `coordinator`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::anything")]
+    pub coordinator: Option<Map<String, Value>>,
+    /// cniType custom: a whole CNI configuration as JSON.
+    #[serde(default, rename = "customCNI", skip_serializing_if = "Option::is_none")]
+    pub custom_cni: Option<String>,
+    /// Further plugins of the chain, each as JSON.
+    #[serde(default, rename = "chainCNIJsonData", skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<String>,
+}
+
+/// Which CNI plugin makes the interface.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names of plugins")]
+pub enum CniType {
+    Macvlan,
+    Ipvlan,
+    Vlan,
+    Sriov,
+    Ovs,
+    #[serde(rename = "ib-sriov")]
+    IbSriov,
+    Ipoib,
+    #[default]
+    Custom,
+}
+
+/// A VLAN interface on a master NIC of the node.
+#[derive(Serialize, Deserialize, KubeSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.vlanMode) || self.vlanMode != 'manual' || has(self.vlanID)").message("vlanMode manual needs vlanID"))]
+#[x_kube(validation = Rule::new("!has(self.vlanMode) || self.vlanMode != 'auto' || !has(self.vlanID)").message("vlanMode auto takes the VLAN id from the provider; remove vlanID"))]
+#[x_kube(validation = Rule::new("self.master.size() < 2 || (has(self.bond) && self.bond.name != '')").message("several masters are members of a bond: set bond.name, or leave one master"))]
+pub struct Vlan {
+    /// NIC of the node; several are the members of a bond.
+    #[schemars(length(min = 1))]
+    pub master: Vec<String>,
+    /// `auto`, as when it is left out: the provider answers the VLAN id. `manual`: it is `vlanID`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan_mode: Option<VlanMode>,
+    /// A fixed VLAN id. Left out, the provider answers one.
+    #[serde(default, rename = "vlanID", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 4094))]
+    pub vlan_id: Option<i32>,
+    /// MTU in bytes; 0 leaves it to the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub mtu: Option<i32>,
+    /// The bond that several masters make up; it must exist on the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bond: Option<Bond>,
+    /// Resource of the RDMA device that belongs to the master.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rdma_resource_name: Option<String>,
+    /// Where addresses come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ippools: Option<Pools>,
+}
+
+/// Who chooses the VLAN id.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum VlanMode {
+    /// The user: `vlanID`.
+    Manual,
+    /// The cloud provider.
+    Auto,
+}
+
+/// A macvlan or ipvlan interface on a master NIC of the node.
+#[derive(Serialize, Deserialize, KubeSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.master.size() < 2 || (has(self.bond) && self.bond.name != '')").message("several masters are members of a bond: set bond.name, or leave one master"))]
+pub struct SubInterface {
+    /// NIC of the node; several are the members of a bond.
+    #[schemars(length(min = 1))]
+    pub master: Vec<String>,
+    /// VLAN between the master and the interface; 0 is none.
+    #[serde(default, rename = "vlanID", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 4094))]
+    pub vlan_id: Option<i32>,
+    /// MTU in bytes; 0 leaves it to the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub mtu: Option<i32>,
+    /// The bond that several masters make up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bond: Option<Bond>,
+    /// Resource of the RDMA device that belongs to the master.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rdma_resource_name: Option<String>,
+    /// Where addresses come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ippools: Option<Pools>,
+}
+
+/// An IP-over-InfiniBand interface.
+#[derive(Serialize, Deserialize, KubeSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Ipoib {
+    /// InfiniBand NIC of the node.
+    pub master: String,
+    /// Where addresses come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ippools: Option<Pools>,
+}
+
+/// A bond of several NICs.
+#[derive(Serialize, Deserialize, KubeSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Bond {
+    /// Name of the bond's interface.
+    pub name: String,
+    /// Bonding mode, as in the kernel's documentation.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 6))]
+    pub mode: i32,
+    /// Bonding options, `name=value`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<String>,
+}
+
+/// Where addresses come from.
+#[derive(Serialize, Deserialize, KubeSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Pools {
+    /// Names of SpiderIPPools, or patterns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ipv4: Vec<String>,
+    /// Names of SpiderIPPools, or patterns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ipv6: Vec<String>,
+    /// SR-IOV only: pools whose subnet is that of the master.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub match_master_subnet: Option<bool>,
+}
