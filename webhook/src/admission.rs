@@ -1,0 +1,19 @@
+//! The admission edge: what the API server asks over HTTPS, and what it is answered.
+//!
+//! ```text
+//! server: TLS, limits, deadlines ──> body: bytes ──> handler ──> review: read / answer
+//!   ^                                                  │
+//!   certificate: the pair in use                       └──> injection::decide with what the index knows
+//! ```
+
+mod body;
+pub(crate) mod certificate;
+mod connections;
+mod handler;
+mod review;
+pub(crate) mod server;
+
+pub(crate) use handler::Handler;
+
+/// Path of the pod webhook; the chart and existing installations name it.
+pub(crate) const MUTATE_POD: &str = "/mutate--v1-pod";

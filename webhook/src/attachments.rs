@@ -1,0 +1,10 @@
+//! The network attachments of the cluster: an index that a watch keeps, and a look-up for what is not in it yet.
+
+mod index;
+mod live;
+mod lookup;
+mod watch;
+
+pub(crate) use live::Live;
+pub(crate) use lookup::Lookup;
+pub(crate) use watch::{RENEW_SECONDS, watch};

@@ -1,0 +1,225 @@
+//! Keeps the index: SpiderMultusConfigs whole, NetworkAttachmentDefinitions by their metadata.
+
+use super::index::{Config, Index};
+use crate::metrics::Metrics;
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use futures::{Stream, StreamExt, stream};
+use kube::api::{DynamicObject, PartialObjectMeta};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::watcher::{self, Config as WatchConfig, Event};
+use kube::{Api, Client, ResourceExt};
+use runtime::{Chain, Hold};
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// The server ends each watch after this, so that one that died unnoticed is noticed.
+pub(crate) const RENEW_SECONDS: u32 = 120;
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+/// Half of what is waited at the most: jitter comes on top.
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+/// A kind that is not there may be installed at any time.
+const ABSENT: Duration = Duration::from_secs(5);
+const PAGE: u32 = 500;
+
+/// The resource of SpiderMultusConfigs.
+pub(super) fn configs() -> ApiResource {
+    ApiResource::from_gvk_with_plural(
+        &GroupVersionKind::gvk("spiderpool.spidernet.io", "v2beta1", "SpiderMultusConfig"),
+        "spidermultusconfigs",
+    )
+}
+
+fn definitions() -> ApiResource {
+    ApiResource::from_gvk_with_plural(
+        &GroupVersionKind::gvk("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition"),
+        "network-attachment-definitions",
+    )
+}
+
+/// One thing that a watch said, whichever it was.
+enum Change {
+    Config(Event<DynamicObject>),
+    Definition(Event<PartialObjectMeta<DynamicObject>>),
+    /// Multus is not installed.
+    NoDefinitions,
+}
+
+/// The latest index, and the task that keeps it. `synced` is released once both lists have been seen whole.
+pub(crate) fn watch(
+    client: Client,
+    synced: Hold,
+    metrics: Metrics,
+) -> (watch::Receiver<Index>, impl Future<Output = Infallible>) {
+    let (index, latest) = watch::channel(Index::default());
+    (
+        latest,
+        run(
+            client,
+            Keeper { index, metrics, first: First { synced: Some(synced), configs: false, definitions: false } },
+        ),
+    )
+}
+
+async fn run(client: Client, mut keeper: Keeper) -> Infallible {
+    let of_configs = Api::<DynamicObject>::all_with(client.clone(), &configs());
+    let of_definitions = Api::<PartialObjectMeta<DynamicObject>>::all_with(client, &definitions());
+    let wanted = WatchConfig::default().timeout(RENEW_SECONDS).page_size(PAGE);
+    let configs = resilient(watcher::watcher(of_configs, wanted.clone()), "SpiderMultusConfigs");
+    let definitions = resilient(watcher::watcher(of_definitions, wanted), "NetworkAttachmentDefinitions");
+    let configs = configs.filter_map(async |said| said.map(Change::Config));
+    let definitions = definitions.map(|said| said.map_or(Change::NoDefinitions, Change::Definition));
+    let mut changes = std::pin::pin!(stream::select(configs, definitions));
+    let (mut listed_configs, mut listed_definitions) = (HashSet::new(), HashSet::new());
+    loop {
+        match changes.next().await {
+            Some(Change::Config(event)) => keeper.config(event, &mut listed_configs),
+            Some(Change::Definition(event)) => keeper.definition(event, &mut listed_definitions),
+            Some(Change::NoDefinitions) => keeper.whole(|first| &mut first.definitions),
+            // A watcher goes on for ever.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The stream with its errors told, once each, and waited out; `None` where the kind does not exist.
+fn resilient<K>(
+    events: impl Stream<Item = Result<Event<K>, watcher::Error>>,
+    what: &'static str,
+) -> impl Stream<Item = Option<Event<K>>> {
+    let state = (Box::pin(events), pauses(), String::new());
+    stream::unfold(state, move |(mut events, mut pauses_left, mut said)| async move {
+        loop {
+            match events.next().await? {
+                Ok(event) => {
+                    if matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)) {
+                        (pauses_left, said) = (pauses(), String::new());
+                    }
+                    return Some((Some(event), (events, pauses_left, said)));
+                }
+                Err(error) => {
+                    let absent = is_absent(&error);
+                    let text = Chain(&error).to_string();
+                    if said != text && absent {
+                        tracing::info!("no {what} on this cluster; looking again from time to time");
+                    } else if said != text {
+                        tracing::warn!(error = text, "cannot watch {what}; what is known stays in force");
+                    }
+                    said = text;
+                    let pause = if absent { ABSENT } else { pauses_left.next().unwrap_or(PAUSE_MAX) };
+                    sleep(pause).await;
+                    if absent {
+                        return Some((None, (events, pauses_left, said)));
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// The API server does not know the kind.
+fn is_absent(error: &watcher::Error) -> bool {
+    use watcher::Error::{InitialListFailed, WatchStartFailed};
+    matches!(error, InitialListFailed(kube::Error::Api(status)) | WatchStartFailed(kube::Error::Api(status)) if status.code == 404)
+}
+
+fn pauses() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_min_delay(PAUSE_MIN)
+        .with_max_delay(PAUSE_MAX)
+        .with_jitter()
+        .without_max_times()
+        .build()
+}
+
+/// The one that writes the index.
+struct Keeper {
+    index: watch::Sender<Index>,
+    metrics: Metrics,
+    first: First,
+}
+
+/// Which lists have been seen whole.
+struct First {
+    synced: Option<Hold>,
+    configs: bool,
+    definitions: bool,
+}
+
+impl Keeper {
+    /// Another list has been seen whole.
+    fn whole(&mut self, list: fn(&mut First) -> &mut bool) {
+        *list(&mut self.first) = true;
+        if self.first.configs
+            && self.first.definitions
+            && let Some(synced) = self.first.synced.take()
+        {
+            self.index.send_modify(|index| index.synced = true);
+            synced.release();
+        }
+    }
+
+    /// During a list the old entries stay in force; what the list does not show goes at its end.
+    fn config(&mut self, event: Event<DynamicObject>, listed: &mut HashSet<(String, String)>) {
+        match event {
+            Event::Init => return listed.clear(),
+            Event::InitApply(object) => {
+                listed.insert(key(&object));
+                return self.index.send_modify(|index| index.put_config(Config::of(&object)));
+            }
+            Event::InitDone => {
+                self.index.send_modify(|index| index.keep_configs(listed));
+                self.whole(|first| &mut first.configs);
+            }
+            Event::Apply(object) => self.index.send_modify(|index| index.put_config(Config::of(&object))),
+            Event::Delete(object) => {
+                let (namespace, name) = key(&object);
+                self.index.send_modify(|index| index.remove_config(&namespace, &name));
+            }
+        }
+        self.count();
+    }
+
+    /// One that was made from a SpiderMultusConfig says nothing that the config does not, and may be seen before it.
+    fn definition(&mut self, event: Event<PartialObjectMeta<DynamicObject>>, listed: &mut HashSet<(String, String)>) {
+        match event {
+            Event::Init => return listed.clear(),
+            Event::InitApply(object) if is_ours(&object) => return,
+            Event::InitApply(object) => {
+                let (namespace, name) = key(&object);
+                listed.insert((namespace.clone(), name.clone()));
+                return self.index.send_modify(|index| index.put_definition(namespace, name));
+            }
+            Event::InitDone => {
+                self.index.send_modify(|index| index.keep_definitions(listed));
+                self.whole(|first| &mut first.definitions);
+            }
+            Event::Apply(object) if !is_ours(&object) => {
+                let (namespace, name) = key(&object);
+                self.index.send_modify(|index| index.put_definition(namespace, name));
+            }
+            Event::Apply(object) | Event::Delete(object) => {
+                let (namespace, name) = key(&object);
+                self.index.send_modify(|index| index.remove_definition(&namespace, &name));
+            }
+        }
+        self.count();
+    }
+
+    fn count(&self) {
+        let (configs, definitions) = self.index.borrow().sizes();
+        let gauge = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
+        self.metrics.configs.set(gauge(configs));
+        self.metrics.definitions.set(gauge(definitions));
+    }
+}
+
+fn is_ours(object: &impl ResourceExt) -> bool {
+    object.owner_references().iter().any(|owner| owner.kind == "SpiderMultusConfig")
+}
+
+fn key(object: &impl ResourceExt) -> (String, String) {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}

@@ -1,0 +1,97 @@
+//! Names, units and labels of the controller's metrics.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// Cheap to clone; all clones count together.
+#[derive(Clone, Debug)]
+pub(crate) struct Metrics {
+    pub(crate) admissions: Family<Outcome, Counter>,
+    pub(crate) duration: Histogram,
+    pub(crate) warnings: Counter,
+    pub(crate) connections_refused: Counter,
+    pub(crate) lookups: Family<Outcome, Counter>,
+    pub(crate) configs: Gauge,
+    pub(crate) definitions: Gauge,
+    pub(crate) certificate_not_after: Gauge,
+    pub(crate) certificate_reloads: Family<Outcome, Counter>,
+    pub(crate) reloads: Family<Outcome, Counter>,
+    pub(crate) conf_valid: Gauge,
+}
+
+/// One of a few words that are written in the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Outcome {
+    pub(crate) outcome: &'static str,
+}
+
+/// From what a known pod takes to the webhook's time-out, in seconds.
+const BUCKETS: [f64; 9] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.05, 0.35, 1.0, 5.0];
+
+impl Metrics {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            admissions: Family::default(),
+            duration: Histogram::new(BUCKETS),
+            warnings: Counter::default(),
+            connections_refused: Counter::default(),
+            lookups: Family::default(),
+            configs: Gauge::default(),
+            definitions: Gauge::default(),
+            certificate_not_after: Gauge::default(),
+            certificate_reloads: Family::default(),
+            reloads: Family::default(),
+            conf_valid: Gauge::default(),
+        };
+        let found = metrics.clone();
+        registry.register("admissions", "Pods that the API server asked about, by outcome", found.admissions);
+        registry.register_with_unit(
+            "admission_duration",
+            "Time to answer the API server",
+            Unit::Seconds,
+            found.duration,
+        );
+        registry.register("admission_warnings", "Warnings given to authors of pods", found.warnings);
+        registry.register(
+            "connections_refused",
+            "Connections that were closed for others, or not let in, because there were too many",
+            found.connections_refused,
+        );
+        registry.register("lookups", "Attachments that had to be asked for, by outcome", found.lookups);
+        registry.register("multus_configs", "SpiderMultusConfigs that are known", found.configs);
+        registry.register(
+            "network_attachment_definitions",
+            "NetworkAttachmentDefinitions that are known",
+            found.definitions,
+        );
+        registry.register_with_unit(
+            "certificate_not_after_timestamp",
+            "When the certificate in use expires, since the epoch",
+            Unit::Seconds,
+            found.certificate_not_after,
+        );
+        registry.register("certificate_reloads", "Changes of the certificate by outcome", found.certificate_reloads);
+        registry.register("configuration_reloads", "Changes of conf.yml by outcome", found.reloads);
+        registry.register(
+            "configuration_valid",
+            "0 while conf.yml has a fault and an older one is in force",
+            found.conf_valid,
+        );
+        for outcome in ["applied", "refused"] {
+            // Shown as 0, so that the first change is an increase.
+            drop(metrics.reloads.get_or_create(&Outcome { outcome }));
+            drop(metrics.certificate_reloads.get_or_create(&Outcome { outcome }));
+        }
+        metrics.conf_valid.set(1);
+        metrics
+    }
+}
+
+/// Counts one.
+pub(crate) fn count(family: &Family<Outcome, Counter>, outcome: &'static str) {
+    family.get_or_create(&Outcome { outcome }).inc();
+}
