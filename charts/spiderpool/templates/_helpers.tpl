@@ -15,11 +15,45 @@ app.kubernetes.io/component: {{ .Values.spiderpoolAgent.name | quote }}
 {{- .Values.spiderpoolAgent.serviceAccount.name | default .Values.spiderpoolAgent.name }}
 {{- end }}
 
-{{- define "spiderpool.agent.image" -}}
-{{- $image := .Values.spiderpoolAgent.image -}}
+{{/* Of (list values.image chart). */}}
+{{- define "spiderpool.image" -}}
+{{- $image := index . 0 -}}
 {{- with $image.registry }}{{ . }}/{{ end -}}
 {{- $image.repository -}}
-{{- with $image.digest }}@{{ . }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
+{{- with $image.digest }}@{{ . }}{{ else }}:{{ $image.tag | default (index $ 1).AppVersion }}{{ end -}}
+{{- end }}
+
+{{- define "spiderpool.controller.selector" -}}
+app.kubernetes.io/name: spiderpool
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: {{ .Values.spiderpoolController.name | quote }}
+{{- end }}
+
+{{- define "spiderpool.controller.serviceAccount" -}}
+{{- .Values.spiderpoolController.serviceAccount.name | default .Values.spiderpoolController.name }}
+{{- end }}
+
+{{/* Namespaces whose pods are never looked at, as JSON: ours and that of Multus have to start without us. */}}
+{{- define "spiderpool.controller.excludedNamespaces" -}}
+{{- concat .Values.spiderpoolController.podResourceInject.namespacesExclude (list .Release.Namespace .Values.multus.multusCNI.namespace) | uniq | toJson -}}
+{{- end }}
+
+{{/* Of (list new old), bundles in PEM: up to three authorities of the old one that the new one lacks. They stay trusted:
+     controllers show the old certificate until the new Secret has reached them, a minute or two later, and upgrades may
+     follow one another. */}}
+{{- define "spiderpool.controller.formerAuthorities" -}}
+{{- $new := index . 0 | nospace }}{{ $former := list }}
+{{- range regexFindAll "(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----" (index . 1) -1 }}
+  {{- if and (lt (len $former) 3) (not (contains (nospace .) $new)) }}{{ $former = append $former . }}{{ end }}
+{{- end }}
+{{- join "\n" $former }}
+{{- end }}
+
+{{/* namespace/name of the network that Multus gives to every pod; empty if it is none of ours. */}}
+{{- define "spiderpool.clusterNetwork" -}}
+{{- with .Values.multus.multusCNI.defaultCniCRName -}}
+{{- if contains "/" . }}{{ . }}{{ else }}{{ $.Values.multus.multusCNI.namespace }}/{{ . }}{{ end -}}
+{{- end -}}
 {{- end }}
 
 {{/* Folders of the kubelet. Its device-plugin folder is a constant and does not follow kubeletRootDir: both are mounted
@@ -33,7 +67,7 @@ app.kubernetes.io/component: {{ .Values.spiderpoolAgent.name | quote }}
 {{- .Values.spiderpoolAgent.networkResourcePlugin.kubeletRootDir | default "/var/lib/kubelet" | clean | trimSuffix "/" -}}
 {{- end }}
 
-{{/* What the agent reads. It follows changes of agent.networkResourcePlugin and iaasNetworkProvider while it runs; see
+{{/* What agent and controller read. The controller follows all of it while it runs. The agent follows changes of agent.networkResourcePlugin and iaasNetworkProvider while it runs; see
      spiderpool.conf.restart for the rest. */}}
 {{- define "spiderpool.conf" -}}
 ipamUnixSocketPath: {{ .Values.global.ipamUNIXSocketHostPath | quote }}
@@ -41,6 +75,11 @@ enableGatewayDetection: {{ .Values.ipam.enableGatewayDetection }}
 enableIPConflictDetection: {{ .Values.ipam.enableIPConflictDetection }}
 podResourceInject:
   enabled: {{ .Values.spiderpoolController.podResourceInject.enabled }}
+  namespacesExclude: {{ .Values.spiderpoolController.podResourceInject.namespacesExclude | toJson }}
+  namespacesInclude: {{ .Values.spiderpoolController.podResourceInject.namespacesInclude | toJson }}
+multus:
+  namespace: {{ .Values.multus.multusCNI.namespace | quote }}
+  clusterNetwork: {{ include "spiderpool.clusterNetwork" . | quote }}
 iaasNetworkProvider:
   serverUrl: {{ .Values.iaasNetworkProvider.serverUrl | quote }}
   httpRequestTimeout: {{ .Values.iaasNetworkProvider.httpRequestTimeout | default "50s" | quote }}
