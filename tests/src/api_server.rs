@@ -35,6 +35,8 @@ pub struct Request {
 pub const ADMIN: &str = "admin";
 /// A user without rights of its own, for a program under test.
 pub const AGENT: &str = "spiderpool-agent";
+/// Another.
+pub const CONTROLLER: &str = "spiderpool-controller";
 
 const START: Duration = Duration::from_secs(30);
 
@@ -64,7 +66,9 @@ impl ApiServer {
             &folder.path().join("etcd.log"),
         );
 
-        let tokens = format!("{ADMIN}-token,{ADMIN},1,\"system:masters\"\n{AGENT}-token,{AGENT},2,\n");
+        let tokens = format!(
+            "{ADMIN}-token,{ADMIN},1,\"system:masters\"\n{AGENT}-token,{AGENT},2,\n{CONTROLLER}-token,{CONTROLLER},3,\n"
+        );
         fs::write(at("tokens.csv"), tokens).expect("writable");
         let policy =
             "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
@@ -136,6 +140,14 @@ current-context: c
         );
         fs::write(&path, text).expect("writable");
         path
+    }
+
+    /// Annotations of the audit log for the requests whose path begins so.
+    pub fn audit_annotations(&self, path: &str) -> Vec<Value> {
+        let log = fs::read_to_string(self.folder.path().join("audit.log")).unwrap_or_default();
+        let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let at = |entry: &Value| entry["requestURI"].as_str().is_some_and(|uri| uri.starts_with(path));
+        entries.filter(at).map(|entry| entry["annotations"].clone()).collect()
     }
 
     /// Every request of `user` that was answered so far.

@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use proto::podresources::AllocatableResourcesRequest;
 use proto::podresources::pod_resources_lister_client::PodResourcesListerClient;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::{Command, Output};
 use std::time::Duration;
 use tokio::net::UnixStream;
@@ -38,6 +38,11 @@ pub const OTHER: &str = "node3";
 pub const SOON: Duration = Duration::from_mins(1);
 
 impl Cluster {
+    /// The client of the administrator.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
     /// Installs or upgrades the release with the values of the contract's quick start and labels [`MATCHING`].
     pub async fn installed() -> Self {
         runtime::install_crypto();
@@ -150,20 +155,16 @@ impl Cluster {
     /// Creates a pod that asks for `count` of `resource`, on nodes with the label of the quick start.
     pub async fn create_pod(&self, name: &str, resource: &str, count: u32) {
         let amount = json!({resource: count.to_string()});
-        let pod = serde_json::from_value(json!({
-            "metadata": {"name": name},
-            "spec": {
-                "terminationGracePeriodSeconds": 0,
-                "automountServiceAccountToken": false,
-                "nodeSelector": {"key": "value"},
-                "containers": [{
-                    "name": "sleep", "image": "localhost/spiderpool/busybox:1", "imagePullPolicy": "Never",
-                    "command": ["sleep", "100000"],
-                    "resources": {"requests": amount, "limits": amount},
-                }],
-            },
-        }));
-        self.pods().create(&PostParams::default(), &pod.expect("a pod")).await.expect("pods can be created");
+        let mut pod = sleeping(name);
+        pod["spec"]["nodeSelector"] = json!({"key": "value"});
+        pod["spec"]["containers"][0]["resources"] = json!({"requests": amount, "limits": amount});
+        self.create(pod).await.expect("pods can be created");
+    }
+
+    /// Creates a pod.
+    pub async fn create(&self, pod: Value) -> kube::Result<Pod> {
+        let pod = serde_json::from_value(pod).expect("a pod");
+        self.pods().create(&PostParams::default(), &pod).await
     }
 
     /// The phase of a pod, `Running` once its container is ready.
@@ -220,6 +221,28 @@ impl Cluster {
     }
 }
 
+/// A pod that sleeps.
+pub fn sleeping(name: &str) -> Value {
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": false,
+            "containers": [{
+                "name": "sleep", "image": "localhost/spiderpool/busybox:1", "imagePullPolicy": "Never",
+                "command": ["sleep", "100000"],
+            }],
+        },
+    })
+}
+
+/// A sleeping pod that names networks.
+pub fn networked(name: &str, networks: &str) -> Value {
+    let mut pod = sleeping(name);
+    pod["metadata"]["annotations"] = json!({"k8s.v1.cni.cncf.io/networks": networks});
+    pod
+}
+
 /// Installs the chart of the checkout with the quick start's values and waits for it.
 pub fn helm_install(more: &[&str]) {
     let fixed = [
@@ -233,6 +256,7 @@ pub fn helm_install(more: &[&str]) {
         "--values=docs/examples/quick-start.yaml",
         "--set=spiderpoolAgent.image.registry=localhost",
         "--set-string=spiderpoolAgent.podAnnotations.tests=yes",
+        "--set=spiderpoolController.image.registry=localhost",
         // The quick start's rule, and NICs that tests add and remove.
         "--set=spiderpoolAgent.networkResourcePlugin.resourceAdvertisement.masterNIC.rules[1].includeInterfaces={ext*}",
     ];

@@ -6,7 +6,9 @@
 pub mod agent;
 pub mod api_server;
 pub mod cluster;
+pub mod controller;
 pub mod kubelet;
+pub mod other_webhook;
 pub mod pod_resources;
 pub mod process;
 pub mod wait;

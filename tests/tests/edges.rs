@@ -4,17 +4,18 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use std::collections::BTreeSet;
 
 /// Crate, and what of ours it may use.
-const EDGES: [(&str, &[&str]); 5] = [
+const EDGES: [(&str, &[&str]); 6] = [
     ("proto", &[]),
     ("k8s-api", &[]),
     ("runtime", &[]),
     ("device-plugin", &["k8s-api", "proto", "runtime"]),
-    ("tests", &["proto", "runtime"]),
+    ("webhook", &["k8s-api", "runtime"]),
+    ("tests", &["k8s-api", "proto", "runtime"]),
 ];
 
 /// Crates that only read values: no client, no socket, no spawning.
 const PURE: [(&str, &[&str]); 1] =
-    [("k8s-api", &["kube", "tonic", "tokio", "rtnetlink", "hyper", "reqwest", "notify"])];
+    [("k8s-api", &["kube-client", "tonic", "tokio", "rtnetlink", "hyper", "reqwest", "notify"])];
 
 fn packages() -> Vec<Package> {
     let metadata =
@@ -49,5 +50,8 @@ fn pure_crates_stay_pure() {
         for used in uses(package) {
             assert!(!banned.contains(&used), "{name} only reads values, it must not use {used}");
         }
+        let kube = package.dependencies.iter().find(|dependency| dependency.name == "kube");
+        let plain = kube.is_none_or(|kube| !kube.uses_default_features && kube.features == ["derive"]);
+        assert!(plain, "{name} uses kube for types alone, never for its client");
     }
 }

@@ -1,0 +1,333 @@
+//! The controller's binary against an API server, with the chart's webhooks and the chart's rights.
+
+use crate::agent::{conf, free_port, page, program};
+use crate::api_server::{ADMIN, ApiServer, CONTROLLER};
+use crate::process::{Running, run};
+use crate::wait;
+use anyhow::{Context, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http_body_util::BodyExt;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Long enough for everything that is not measured.
+pub const SOON: Duration = Duration::from_secs(30);
+
+/// An API server that knows our kinds and grants the controller what the chart grants.
+pub struct Stage {
+    /// The server.
+    pub server: ApiServer,
+    /// Everybody who may do everything.
+    pub admin: Client,
+    /// conf.yml, certificate and logs.
+    pub folder: TempDir,
+}
+
+/// A controller that runs.
+pub struct Controller {
+    /// The process.
+    pub process: Running,
+    log: PathBuf,
+    admin: SocketAddr,
+    /// `https://localhost:PORT`
+    pub url: String,
+}
+
+/// What the API server answered.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// The object, or a Status.
+    pub body: Value,
+    /// Texts of the warning headers.
+    pub warnings: Vec<String>,
+}
+
+impl Answer {
+    /// The object, where it was accepted.
+    pub fn accepted(&self) -> &Value {
+        assert!(self.status < 300, "{self:?}");
+        &self.body
+    }
+
+    /// The message, where it was refused.
+    pub fn refused(&self) -> &str {
+        assert!(self.status >= 400, "{self:?}");
+        self.body["message"].as_str().unwrap_or_default()
+    }
+
+    /// What the container asks for of the resource, in requests and limits alike.
+    pub fn requested(&self, container: usize, resource: &str) -> Option<&str> {
+        let resources = &self.accepted()["spec"]["containers"][container]["resources"];
+        let (request, limit) = (&resources["requests"][resource], &resources["limits"][resource]);
+        assert_eq!(request, limit, "requests and limits are alike");
+        request.as_str()
+    }
+}
+
+/// Sends one request and reads all of the answer.
+pub async fn send(client: &Client, method: &str, path: &str, kind: &str, body: Vec<u8>) -> anyhow::Result<Answer> {
+    let request = http::Request::builder().method(method).uri(path).header("content-type", kind).body(body.into())?;
+    let response = client.send(request).await?;
+    let status = response.status().as_u16();
+    let warnings = response.headers().get_all("warning").iter().filter_map(|warning| warning.to_str().ok());
+    // `299 - "text"`
+    let text = |warning: &str| warning.split_once('"').map(|(_, rest)| rest.trim_end_matches('"').to_owned());
+    let warnings = warnings.filter_map(text).collect();
+    let bytes = response.into_body().collect().await?.to_bytes();
+    let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&bytes)));
+    Ok(Answer { status, body, warnings })
+}
+
+/// The values of the quick start, and more of them for one scenario.
+pub fn rendered(template: &str, more: &[&str]) -> Vec<Value> {
+    let show = format!("--show-only=templates/{template}");
+    let fixed =
+        ["template", "spiderpool", "charts/spiderpool", "--namespace=kube-system", "--kube-version=1.36.3", &show];
+    let text = run("helm", fixed.iter().chain(&["--values=docs/examples/quick-start.yaml"]).chain(more));
+    let documents = text.split("\n---").filter(|document| document.contains("kind:"));
+    documents.map(|document| serde_saphyr::from_str(document).expect("YAML")).collect()
+}
+
+impl Stage {
+    /// Starts the server and installs what the chart brings.
+    pub async fn set() -> Self {
+        let server = ApiServer::start().await;
+        let admin = server.client(ADMIN).await;
+        let stage = Self { server, admin, folder: tempfile::tempdir().expect("a folder") };
+        for definition in k8s_api::crd::definitions() {
+            let definition = serde_json::to_value(definition).expect("JSON");
+            let answer = stage.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+            answer.accepted();
+            assert_eq!(answer.warnings, Vec::<String>::new(), "{}", definition["metadata"]["name"]);
+        }
+        for kind in
+            ["spidermultusconfigs", "spiderippools", "spiderendpoints", "spiderreservedips", "spideripallocations"]
+        {
+            let path = format!("/apis/spiderpool.spidernet.io/v2beta1/{kind}");
+            wait::until(format!("{kind} to be served"), SOON, async || {
+                let answer = send(&stage.admin, "GET", &path, "application/json", Vec::new()).await?;
+                ensure!(answer.status == 200, "{answer:?}");
+                Ok(())
+            })
+            .await;
+        }
+        stage.certificate();
+        stage
+    }
+
+    /// Grants the controller's user what the chart grants to its account.
+    pub async fn grant(&self) {
+        for mut document in rendered("controller/rbac.yaml", &[]) {
+            match document["kind"].as_str() {
+                Some("ClusterRole") => {
+                    self.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", &document).await.accepted();
+                }
+                Some("ClusterRoleBinding") => {
+                    document["subjects"] =
+                        json!([{"kind": "User", "name": CONTROLLER, "apiGroup": "rbac.authorization.k8s.io"}]);
+                    self.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &document).await.accepted();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The configuration of the quick start.
+    pub fn conf() -> String {
+        let rules = "[{defaultMaxCount: 256}]}, masterNIC: {rules: [{includeInterfaces: ['eth*']}]";
+        format!("{}podResourceInject: {{enabled: true}}\n", conf(Path::new("/var/lib/kubelet"), rules))
+    }
+
+    /// A new certificate for localhost, put in its place as a mounted Secret changes.
+    pub fn certificate(&self) {
+        self.certificate_beside().swap();
+        for name in ["tls.crt", "tls.key"] {
+            let _ = symlink(format!("..data/{name}"), self.folder.path().join(name));
+        }
+    }
+
+    /// A new certificate for localhost that is not in its place yet.
+    pub fn certificate_beside(&self) -> NextCertificate {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
+        let next = NextCertificate {
+            mount: self.folder.path().to_owned(),
+            version: format!("..{}", free_port()),
+            authority: made.cert.pem(),
+        };
+        std::fs::create_dir(next.folder()).expect("a folder");
+        std::fs::write(next.folder().join("tls.crt"), made.cert.pem()).expect("writable");
+        std::fs::write(next.folder().join("tls.key"), made.signing_key.serialize_pem()).expect("writable");
+        next
+    }
+
+    /// The certificate that is in its place.
+    pub fn authority(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("tls.crt")).expect("a certificate")
+    }
+
+    /// Starts a controller; it may not be ready yet.
+    pub fn controller(&self, conf: &str) -> Controller {
+        let file = self.folder.path().join("conf.yml");
+        std::fs::write(&file, conf).expect("writable");
+        let (webhook, admin) = (free_port(), SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())));
+        let log = self.folder.path().join(format!("controller-{webhook}.log"));
+        let at = |name: &str| self.folder.path().join(name).display().to_string();
+        let arguments = [
+            "daemon".to_owned(),
+            "--threads=1".to_owned(),
+            format!("--config-path={}", file.display()),
+            format!("--tls-server-cert={}", at("tls.crt")),
+            format!("--tls-server-key={}", at("tls.key")),
+            format!("--webhook-address=127.0.0.1:{webhook}"),
+            format!("--admin-address={admin}"),
+        ];
+        let kubeconfig = self.server.kubeconfig(CONTROLLER).display().to_string();
+        let binary = program("CONTROLLER_BINARY", "spiderpool-controller");
+        let process = Running::start(&binary, &arguments, &[("KUBECONFIG", &kubeconfig)], &log);
+        Controller { process, log, admin, url: format!("https://localhost:{webhook}") }
+    }
+
+    /// Starts a controller and waits until it is ready.
+    pub async fn ready_controller(&self, conf: &str) -> Controller {
+        let controller = self.controller(conf);
+        controller.until_ready().await;
+        controller
+    }
+
+    /// Puts the chart's webhooks in force, for a controller at `url`; returns the names of its entries.
+    pub async fn webhooks(&self, url: &str, authority: &str, more: &[&str]) -> Vec<String> {
+        let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+        let documents = rendered("controller/webhook.yaml", more);
+        let mut configuration = documents
+            .into_iter()
+            .find(|document| document["kind"] == "MutatingWebhookConfiguration")
+            .expect("the chart renders webhooks");
+        let mut names = Vec::new();
+        for entry in configuration["webhooks"].as_array_mut().expect("a list") {
+            let (path, bundle) = (entry["clientConfig"]["service"]["path"].take(), STANDARD.encode(authority));
+            let path = path.as_str().expect("a path");
+            entry["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": bundle});
+            names.push(entry["name"].as_str().expect("a name").to_owned());
+        }
+        let name = configuration["metadata"]["name"].as_str().expect("a name").to_owned();
+        send(&self.admin, "DELETE", &format!("{path}/{name}"), "application/json", Vec::new()).await.expect("answers");
+        self.create(path, &configuration).await.accepted();
+        names
+    }
+
+    /// Creates an object.
+    pub async fn create(&self, path: &str, object: &Value) -> Answer {
+        let body = object.to_string().into_bytes();
+        send(&self.admin, "POST", path, "application/json", body).await.expect("the API server answers")
+    }
+
+    /// Changes an object by a merge patch.
+    pub async fn merge(&self, path: &str, change: &Value) -> Answer {
+        let body = change.to_string().into_bytes();
+        send(&self.admin, "PATCH", path, "application/merge-patch+json", body).await.expect("the API server answers")
+    }
+
+    /// Creates a namespace.
+    pub async fn namespace(&self, name: &str) {
+        self.create("/api/v1/namespaces", &json!({"metadata": {"name": name}})).await.accepted();
+    }
+
+    /// Creates an attachment of the quick start's kind.
+    pub async fn attachment(&self, namespace: &str, name: &str, spec: Value) {
+        let path = format!("/apis/spiderpool.spidernet.io/v2beta1/namespaces/{namespace}/spidermultusconfigs");
+        let object = json!({"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderMultusConfig", "metadata": {"name": name}, "spec": spec});
+        self.create(&path, &object).await.accepted();
+    }
+
+    /// Creates a pod.
+    pub async fn pod(&self, namespace: &str, pod: &Value) -> Answer {
+        self.create(&format!("/api/v1/namespaces/{namespace}/pods"), pod).await
+    }
+
+    /// Waits until the webhooks that were put in force are asked.
+    pub async fn until_asked(&self, namespace: &str) {
+        wait::until("the API server to ask the webhook", SOON, async || {
+            let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
+            let answer = self.create(&path, &annotated("spiderpool-nowhere/none")).await;
+            let asked = answer.warnings.iter().any(|warning| warning.contains("there is no attachment"));
+            ensure!(asked || answer.status >= 400, "{answer:?}");
+            Ok(())
+        })
+        .await;
+    }
+}
+
+/// A certificate beside the one in use.
+#[derive(Debug)]
+pub struct NextCertificate {
+    mount: PathBuf,
+    version: String,
+    /// What an API server must trust for it, PEM.
+    pub authority: String,
+}
+
+impl NextCertificate {
+    /// Where its files lie.
+    pub fn folder(&self) -> PathBuf {
+        self.mount.join(&self.version)
+    }
+
+    /// Puts it in its place, as the kubelet does: one link moves.
+    pub fn swap(&self) {
+        symlink(&self.version, self.mount.join("..new")).expect("a link");
+        std::fs::rename(self.mount.join("..new"), self.mount.join("..data")).expect("a swap");
+    }
+}
+
+impl Controller {
+    /// Waits until it says ready.
+    pub async fn until_ready(&self) {
+        wait::until("a controller that is ready", SOON, async || {
+            ensure!(self.page("/ready").await.context(self.logged())?.0 == 200, "{}", self.logged());
+            Ok(())
+        })
+        .await;
+    }
+
+    /// Status and body of a page of the admin port.
+    pub async fn page(&self, path: &str) -> Result<(u16, String), std::io::Error> {
+        page(self.admin, path).await
+    }
+
+    /// What was logged so far.
+    pub fn logged(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// A client that asks it directly, as an API server does.
+    pub fn client(&self, authority: &str) -> Client {
+        use rustls::pki_types::CertificateDer;
+        use rustls::pki_types::pem::PemObject;
+        let mut config = Config::new(self.url.parse().expect("a URL"));
+        let trusted = CertificateDer::pem_slice_iter(authority.as_bytes()).flatten().map(|one| one.to_vec()).collect();
+        config.root_cert = Some(trusted);
+        config.read_timeout = Some(SOON);
+        Client::try_from(config).expect("a client")
+    }
+}
+
+/// A pod that names networks.
+pub fn annotated(networks: &str) -> Value {
+    pod_with(&json!({"k8s.v1.cni.cncf.io/networks": networks}))
+}
+
+/// A pod with these annotations.
+pub fn pod_with(annotations: &Value) -> Value {
+    json!({
+        "metadata": {"generateName": "pod-", "annotations": annotations},
+        "spec": {"containers": [{"name": "test", "image": "busybox"}]},
+    })
+}

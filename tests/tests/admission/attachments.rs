@@ -1,0 +1,124 @@
+//! Attachments that come, change, go, or never were; and the objects of existing systems.
+
+use super::{ETH1, SUB_ENI, staged, vlan};
+use anyhow::ensure;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tests::api_server::CONTROLLER;
+use tests::controller::{SOON, Stage, annotated, send};
+use tests::wait;
+
+const SMC: &str = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/spiderpool/spidermultusconfigs";
+
+/// An attachment that is created in the same second as its pod counts; how soon is printed.
+#[tokio::test]
+async fn a_new_attachment_is_used_at_once() {
+    let (stage, _controller) = staged(&[]).await;
+    let mut slowest = Duration::ZERO;
+    for n in 0..20 {
+        let name = format!("new-{n}");
+        stage.attachment("spiderpool", &name, vlan("eth1")).await;
+        let started = Instant::now();
+        let pod = stage.pod("team-a", &annotated(&format!("spiderpool/{name}"))).await;
+        assert_eq!((pod.requested(0, SUB_ENI), pod.requested(0, ETH1)), (Some("1"), Some("1")));
+        slowest = slowest.max(started.elapsed());
+    }
+    println!("attachment created -> pod created with its requests: at most {slowest:?} of 20 (pod creation included)");
+    assert!(slowest < Duration::from_millis(500), "{slowest:?}");
+}
+
+/// What is known costs no request; what is not, few.
+#[tokio::test]
+async fn the_api_server_is_asked_for_nothing_that_is_known() {
+    let (stage, controller) = staged(&[]).await;
+    stage.attachment("spiderpool", "other", vlan("eth2")).await;
+    assert_eq!(stage.pod("team-a", &annotated("spiderpool/other")).await.requested(0, SUB_ENI), Some("1"));
+    let gets = || stage.server.requests_of(CONTROLLER).into_iter().filter(|request| request.verb == "get").count();
+    let before = gets();
+    for _ in 0..50 {
+        stage.pod("team-a", &annotated("spiderpool/vlan,spiderpool/other")).await.accepted();
+    }
+    assert_eq!(gets(), before, "{:#?}", stage.server.requests_of(CONTROLLER));
+
+    // One that is nowhere: a warning, and one request for all who ask within a second.
+    let started = Instant::now();
+    let nowhere = annotated("spiderpool/nowhere");
+    let all = futures::future::join_all((0..20).map(|_| stage.pod("team-a", &nowhere))).await;
+    for pod in &all {
+        assert_eq!(pod.requested(0, SUB_ENI), None);
+        assert!(pod.warnings.iter().any(|text| text.contains("there is no attachment spiderpool/nowhere")), "{pod:?}");
+    }
+    let asked = gets() - before;
+    assert!((1..=2).contains(&asked), "{asked} requests in {:?}", started.elapsed());
+
+    // More of them than may be asked for: warnings, and the pod is created.
+    let many: Vec<String> = (0..30).map(|n| format!("spiderpool/nowhere-{n}")).collect();
+    let many = stage.pod("team-a", &annotated(&many.join(","))).await;
+    assert!(many.accepted()["spec"].is_object() && !many.warnings.is_empty(), "{many:?}");
+    let asked = gets() - before;
+
+    // One that no object can be called: no request at all (MA-03).
+    let odd = stage.pod("team-a", &annotated(r#"[{"name":"other/vlan1"}]"#)).await;
+    assert!(odd.warnings.iter().any(|text| text.contains("team-a/other/vlan1")), "{odd:?}");
+    assert_eq!(gets(), before + asked);
+
+    let metrics = controller.page("/metrics").await.expect("answers").1;
+    assert!(metrics.contains("spiderpool_controller_multus_configs 2"), "{metrics}");
+}
+
+/// Changes, other names, and deletion.
+#[tokio::test]
+async fn attachments_change_and_go() {
+    let (stage, _controller) = staged(&[]).await;
+    let counted = async |networks: &str| {
+        let pod = stage.create("/api/v1/namespaces/team-a/pods?dryRun=All", &annotated(networks)).await;
+        pod.requested(0, SUB_ENI).map(ToOwned::to_owned)
+    };
+    let until = async |networks: &str, wanted: Option<&str>| {
+        wait::until(format!("{networks} to count {wanted:?}"), SOON, async || {
+            let found = counted(networks).await;
+            ensure!(found.as_deref() == wanted, "{found:?}");
+            Ok(())
+        })
+        .await;
+    };
+    until("spiderpool/vlan", Some("1")).await;
+    let path = format!("{SMC}/vlan");
+    stage.merge(&path, &json!({"spec": {"vlan": {"vlanID": 7}}})).await.accepted();
+    until("spiderpool/vlan", None).await;
+    stage.merge(&path, &json!({"spec": {"vlan": {"vlanID": null}}})).await.accepted();
+    until("spiderpool/vlan", Some("1")).await;
+    stage.merge(&path, &json!({"metadata": {"annotations": {"multus.spidernet.io/cr-name": "net1"}}})).await.accepted();
+    until("spiderpool/net1", Some("1")).await;
+    let old = stage.pod("team-a", &annotated("spiderpool/vlan")).await;
+    assert!(old.warnings.iter().any(|text| text.contains("called net1")), "{old:?}");
+    send(&stage.admin, "DELETE", &path, super::JSON, Vec::new()).await.expect("answers");
+    until("spiderpool/net1", None).await;
+}
+
+/// WH-23: before everything is known nobody is told a pod needs nothing.
+#[tokio::test]
+async fn a_controller_that_knows_nothing_yet_does_not_guess() {
+    let stage = Stage::set().await;
+    stage.namespace("spiderpool").await;
+    stage.attachment("spiderpool", "vlan", vlan("eth1")).await;
+    // Without rights it cannot list anything.
+    let controller = stage.controller(&Stage::conf());
+    wait::until("a controller that lives", SOON, async || {
+        ensure!(controller.page("/live").await?.0 == 200, "not yet");
+        Ok(())
+    })
+    .await;
+    stage.webhooks(&controller.url, &stage.authority(), &[]).await;
+    wait::until("a refusal", SOON, async || {
+        let pod = stage.create("/api/v1/namespaces/default/pods?dryRun=All", &annotated("spiderpool/vlan")).await;
+        ensure!(pod.status >= 500 && pod.refused().contains("are not known yet"), "{pod:?}");
+        Ok(())
+    })
+    .await;
+    assert_ne!(controller.page("/ready").await.expect("answers").0, 200);
+    stage.grant().await;
+    controller.until_ready().await;
+    let pod = stage.pod("default", &annotated("spiderpool/vlan")).await;
+    assert_eq!(pod.requested(0, SUB_ENI), Some("1"));
+}

@@ -1,0 +1,87 @@
+//! Certificates that change while pods are created.
+
+use super::{SUB_ENI, staged};
+use anyhow::ensure;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tests::controller::{SOON, Stage, annotated, send};
+use tests::wait;
+
+/// WH-15, WH-17: a stream of admissions runs through changes of the certificate without one failure. The old authority
+/// stays trusted while it may still be shown.
+#[tokio::test]
+async fn a_certificate_changes_under_a_stream_of_pods() {
+    let (stage, controller) = staged(&[]).await;
+    let (stop, created) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let creating = async {
+        while !stop.load(Ordering::Relaxed) {
+            let pod = stage.create("/api/v1/namespaces/team-a/pods?dryRun=All", &annotated("spiderpool/vlan")).await;
+            assert_eq!(pod.requested(0, SUB_ENI), Some("1"));
+            created.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let changing = async {
+        let mut slowest = Duration::ZERO;
+        for _ in 0..5 {
+            let old = stage.authority();
+            let new = {
+                // What Helm does: the bundle has both, then the Secret changes.
+                let next = stage.certificate_beside();
+                trust(&stage, &format!("{old}{}", next.authority)).await;
+                let started = Instant::now();
+                next.swap();
+                let client = controller.client(&next.authority);
+                wait::until("the new certificate to be shown", SOON, async || {
+                    let answer = send(&client, "POST", "/mutate--v1-pod", super::JSON, b"{}".to_vec()).await?;
+                    ensure!(answer.status == 400, "{answer:?}");
+                    Ok(())
+                })
+                .await;
+                slowest = slowest.max(started.elapsed());
+                next.authority
+            };
+            assert_ne!(old, new);
+        }
+        stop.store(true, Ordering::Relaxed);
+        slowest
+    };
+    let ((), slowest) = tokio::join!(creating, changing);
+    let pods = created.load(Ordering::Relaxed);
+    println!("certificate swapped -> shown: at most {slowest:?} of 5; {pods} pods created meanwhile, none failed");
+    assert!(slowest < Duration::from_secs(2) && pods > 20, "{slowest:?}, {pods} pods");
+
+    // A pair that does not belong together, and half a one: the old one stays.
+    let before = stage.authority();
+    for (name, text) in [("tls.crt", before.get(..200).expect("long enough")), ("tls.key", "")] {
+        let next = stage.certificate_beside();
+        std::fs::write(next.folder().join(name), text).expect("writable");
+        next.swap();
+    }
+    wait::until("a word on the fault", SOON, async || {
+        ensure!(controller.logged().contains("the changed certificate is not used"), "{}", controller.logged());
+        Ok(())
+    })
+    .await;
+    assert_eq!(stage.pod("team-a", &annotated("spiderpool/vlan")).await.requested(0, SUB_ENI), Some("1"));
+    let metrics = controller.page("/metrics").await.expect("answers").1;
+    assert!(metrics.contains("certificate_reloads_total{outcome=\"applied\"} 5"), "{metrics}");
+    assert!(!metrics.contains("certificate_reloads_total{outcome=\"refused\"} 0"), "{metrics}");
+}
+
+/// Changes what the API server trusts, without a moment of no webhook.
+async fn trust(stage: &Stage, authority: &str) {
+    use base64::Engine;
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/spiderpool-controller";
+    let found = send(&stage.admin, "GET", path, super::JSON, Vec::new()).await.expect("answers");
+    let mut configuration = found.accepted().clone();
+    for entry in configuration["webhooks"].as_array_mut().expect("a list") {
+        entry["clientConfig"]["caBundle"] = base64::engine::general_purpose::STANDARD.encode(authority).into();
+    }
+    let body = configuration.to_string().into_bytes();
+    send(&stage.admin, "PUT", path, super::JSON, body).await.expect("answers").accepted();
+    // The API server takes it in by a watch; it is asked until it has dialled with the new bundle at least once.
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(500) {
+        stage.create("/api/v1/namespaces/team-a/pods?dryRun=All", &annotated("spiderpool/vlan")).await;
+    }
+}
