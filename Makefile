@@ -21,7 +21,7 @@ lint: ## format, clippy, licences
 	@dev/lint
 
 golden: ## write the golden files anew, for review
-	@PATH="$$(dev/binaries/build helm):$$PATH" INSTA_UPDATE=always cargo test --quiet --workspace --features tests/helm --test chart renders
+	@PATH="$$(dev/binaries/build helm):$$PATH" INSTA_UPDATE=always cargo test --quiet --workspace --features tests/helm --test crds --test chart
 
-images: ## the image as an archive to load or push
-	@dev/images/agent
+images: ## the images as archives to load or push
+	@dev/images/spiderpool

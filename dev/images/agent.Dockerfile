@@ -1,3 +1,0 @@
-FROM scratch
-COPY root/ /
-ENTRYPOINT ["/usr/bin/spiderpool-agent"]
