@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use tests::process::run;
 
 /// Written by hand, from the grammar's corners and from bug reports.
-const CORPUS: [&str; 60] = [
+const CORPUS: [&str; 61] = [
+    "[null]",
     "a",
     "a,b",
     "a,,b",
