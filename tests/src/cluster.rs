@@ -50,6 +50,8 @@ impl Cluster {
         let cluster = Self { client: Client::try_default().await.expect("exec sets KUBECONFIG") };
         cluster.label(MATCHING, "key", Some("value")).await;
         helm_install(&[]);
+        // The Node object is behind the kubelet: it shows 256 for a while when an agent has just been replaced.
+        cluster.until_kubelet_offers(MATCHING, SUB_ENI, 256).await;
         cluster
     }
 
@@ -261,6 +263,8 @@ pub fn helm_install(more: &[&str]) {
         "--set=spiderpoolAgent.networkResourcePlugin.resourceAdvertisement.masterNIC.rules[1].includeInterfaces={ext*}",
     ];
     run("helm", fixed.iter().chain(more));
+    // Helm is content when all agents but maxUnavailable are ready.
+    run("kubectl", ["rollout", "status", "daemonset/spiderpool-agent", "--namespace=kube-system", "--timeout=2m"]);
 }
 
 /// Runs `dev/cluster` on the cluster that the test runs in.
