@@ -89,15 +89,16 @@ fn resilient<K>(
     events: impl Stream<Item = Result<Event<K>, watcher::Error>>,
     what: &'static str,
 ) -> impl Stream<Item = Option<Event<K>>> {
-    let state = (Box::pin(events), pauses(), String::new());
-    stream::unfold(state, move |(mut events, mut pauses_left, mut said)| async move {
+    let state = (Box::pin(events), pauses(), String::new(), Duration::ZERO);
+    stream::unfold(state, move |(mut events, mut pauses_left, mut said, mut rest)| async move {
         loop {
+            sleep(std::mem::take(&mut rest)).await;
             match events.next().await? {
                 Ok(event) => {
                     if matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)) {
                         (pauses_left, said) = (pauses(), String::new());
                     }
-                    return Some((Some(event), (events, pauses_left, said)));
+                    return Some((Some(event), (events, pauses_left, said, rest)));
                 }
                 Err(error) => {
                     let absent = is_absent(&error);
@@ -108,11 +109,11 @@ fn resilient<K>(
                         tracing::warn!(error = text, "cannot watch {what}; what is known stays in force");
                     }
                     said = text;
-                    let pause = if absent { ABSENT } else { pauses_left.next().unwrap_or(PAUSE_MAX) };
-                    sleep(pause).await;
                     if absent {
-                        return Some((None, (events, pauses_left, said)));
+                        // Told at once: whoever waits for the first list need not wait for more.
+                        return Some((None, (events, pauses_left, said, ABSENT)));
                     }
+                    rest = pauses_left.next().unwrap_or(PAUSE_MAX);
                 }
             }
         }
