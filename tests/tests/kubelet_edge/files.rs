@@ -48,8 +48,13 @@ async fn failed_tries_and_a_stop_leave_no_files() {
     .await;
     kubelet.until_allocatable(B, 3, SOON).await;
     assert_eq!(agent.logged().matches("the kubelet refused the registration: not now").count(), 1, "said once");
-    let (_, board) = agent.page("/registrations").await.expect("the page");
-    assert!(board.contains("Failing") && board.contains("not now") && board.contains("Registered"), "{board}");
+    // The row says Registering for as long as one more try runs.
+    until("the page to say why", async || {
+        let (_, board) = agent.page("/registrations").await?;
+        ensure!(board.contains("Failing") && board.contains("not now") && board.contains("\"Registered\""), "{board}");
+        Ok(())
+    })
+    .await;
     kubelet.answer(A, Answer::Accept);
     kubelet.until_allocatable(A, 4, SOON).await;
     let ours: Vec<String> = node.files().into_iter().filter(|file| file.contains("spiderpool")).collect();

@@ -46,8 +46,10 @@ async fn an_update_reaches_the_stream_that_is_read() {
         let took = kubelet.until_allocatable(A, wanted, SOON).await;
         println!("conf.yml changed -> kubelet: {took:?}");
     }
-    until("the connections to be as many as before", async || {
-        ensure!(agent.process.sockets() == connections, "{} instead of {connections}", agent.process.sockets());
+    // Fewer are fine: the first count may hold a connection of the registration that was about to close. One that stayed
+    // behind a round would make three more.
+    until("no more connections than before", async || {
+        ensure!(agent.process.sockets() <= connections, "{} instead of {connections}", agent.process.sockets());
         Ok(())
     })
     .await;
