@@ -10,10 +10,15 @@ use crate::syntax;
 pub use fault::{Fault, Faults};
 use plugin::NetworkResourcePlugin;
 use section::Section;
+use std::collections::BTreeSet;
 
 /// A configuration that passed every check.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conf {
+    /// `enableIPv4`: whether pods get IPv4 addresses.
+    pub ipv4: bool,
+    /// `enableIPv6`: whether pods get IPv6 addresses.
+    pub ipv6: bool,
     /// Whether `iaasNetworkProvider.serverUrl` names a cloud provider.
     pub provider: bool,
     /// `agent.networkResourcePlugin`: what nodes advertise.
@@ -22,6 +27,22 @@ pub struct Conf {
     pub inject: bool,
     /// `multus`: what has to be known of Multus to read what pods write for it.
     pub multus: Multus,
+    /// `plugins.present`: CNI plugins that every node has besides those that the chart installs.
+    pub plugins: BTreeSet<String>,
+}
+
+impl Default for Conf {
+    fn default() -> Self {
+        Self {
+            ipv4: true,
+            ipv6: true,
+            provider: false,
+            plugin: NetworkResourcePlugin::default(),
+            inject: false,
+            multus: Multus::default(),
+            plugins: BTreeSet::new(),
+        }
+    }
 }
 
 /// How Multus is set up on this cluster.
@@ -31,11 +52,22 @@ pub struct Multus {
     pub namespace: String,
     /// The attachment, `namespace/name`, that pods get as their first interface without naming it.
     pub cluster_network: Option<(String, String)>,
+    /// Namespaces that pods of others may name attachments of, where it keeps namespaces apart (its `namespaceIsolation`
+    /// and `globalNamespaces`); `None` where it does not.
+    pub isolation: Option<BTreeSet<String>>,
+}
+
+impl Multus {
+    /// Whether Multus lets a pod of `namespace` name an attachment of `other` in `k8s.v1.cni.cncf.io/networks`.
+    #[must_use]
+    pub fn reaches(&self, namespace: &str, other: &str) -> bool {
+        namespace == other || self.isolation.as_ref().is_none_or(|global| global.contains(other))
+    }
 }
 
 impl Default for Multus {
     fn default() -> Self {
-        Self { namespace: "kube-system".to_owned(), cluster_network: None }
+        Self { namespace: "kube-system".to_owned(), cluster_network: None, isolation: None }
     }
 }
 
@@ -55,6 +87,9 @@ impl Conf {
         for key in FLAGS {
             root.flag(key);
         }
+        let ipv4 = root.flag("enableIPv4").unwrap_or(true);
+        let ipv6 = root.flag("enableIPv6").unwrap_or(true);
+        let plugins = root.section("plugins").map(plugins).unwrap_or_default();
         root.text("ipamUnixSocketPath");
         root.number("clusterSubnetDefaultFlexibleIPNumber");
         let inject = root.section("podResourceInject").is_some_and(|mut inject| {
@@ -82,8 +117,21 @@ impl Conf {
             plugin
         });
         root.end();
-        Self { provider, plugin: plugin.flatten().unwrap_or_default(), inject, multus }
+        Self { ipv4, ipv6, provider, plugin: plugin.flatten().unwrap_or_default(), inject, multus, plugins }
     }
+}
+
+fn plugins(mut section: Section<'_, '_>) -> BTreeSet<String> {
+    let mut present = BTreeSet::new();
+    for found in section.texts("present") {
+        if syntax::is_name(found.value) {
+            present.insert(found.value.to_owned());
+        } else {
+            section.fault(found.line, format!("{} {:.80?} is not the name of a CNI plugin", found.path, found.value));
+        }
+    }
+    section.end();
+    present
 }
 
 impl Multus {
@@ -105,6 +153,20 @@ impl Multus {
                 _ => section.fault(found.line, format!("{} {:.80?} must be namespace/name", found.path, found.value)),
             }
         }
+        let isolated = section.flag("namespaceIsolation").unwrap_or_default();
+        let mut global = BTreeSet::new();
+        for found in section.texts("globalNamespaces") {
+            if syntax::is_label(found.value) {
+                global.insert(found.value.to_owned());
+            } else {
+                section
+                    .fault(found.line, format!("{} {:.80?} is not the name of a namespace", found.path, found.value));
+            }
+        }
+        if isolated {
+            // As Multus has it: `default` is for everybody where nothing else is said.
+            multus.isolation = Some(if global.is_empty() { BTreeSet::from(["default".to_owned()]) } else { global });
+        }
         section.end();
         multus
     }
@@ -124,9 +186,7 @@ fn server_url_fault(url: &str) -> Option<&'static str> {
 
 /// Switches that exist in the configuration of running installations. Their readers come with the parts that use them;
 /// until then their type is checked and nothing else.
-const FLAGS: [&str; 11] = [
-    "enableIPv4",
-    "enableIPv6",
+const FLAGS: [&str; 9] = [
     "enableStatefulSet",
     "enableKubevirtStaticIP",
     "enableCleanOutdatedEndpoint",

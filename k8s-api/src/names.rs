@@ -14,3 +14,18 @@ pub const NIC_SUFFIX: &str = "-nic";
 
 /// The kubelet's root folder unless configured (`--root-dir`).
 pub const KUBELET_ROOT_DIR: &str = "/var/lib/kubelet";
+
+/// Annotations of an attachment, a pod or a namespace: a pod gets every attachment with the value that it, or else its
+/// namespace, has. Looked at in this order.
+pub const INJECT: [&str; 2] = ["cni.spidernet.io/rdma-resource-inject", "cni.spidernet.io/network-resource-inject"];
+
+/// Annotation of a namespace: other namespaces whose pods may get its attachments by [`INJECT`], comma-separated; `*` is
+/// all of them.
+pub const INJECT_FROM: &str = "cni.spidernet.io/allow-inject-from";
+
+/// Label of a namespace whose pods are all looked at; the controller keeps it as [`INJECT_LABEL_VALUE`] where the namespace
+/// has one of [`INJECT`]. `false`, on a namespace or a pod, is the way out.
+pub const INJECT_LABEL: &str = "cni.spidernet.io/inject";
+
+/// The value of [`INJECT_LABEL`] that the controller writes, and the only one that it removes.
+pub const INJECT_LABEL_VALUE: &str = "by-annotation";

@@ -71,6 +71,8 @@ app.kubernetes.io/component: {{ .Values.spiderpoolController.name | quote }}
      spiderpool.conf.restart for the rest. */}}
 {{- define "spiderpool.conf" -}}
 ipamUnixSocketPath: {{ .Values.global.ipamUNIXSocketHostPath | quote }}
+enableIPv4: {{ .Values.ipam.enableIPv4 }}
+enableIPv6: {{ .Values.ipam.enableIPv6 }}
 enableGatewayDetection: {{ .Values.ipam.enableGatewayDetection }}
 enableIPConflictDetection: {{ .Values.ipam.enableIPConflictDetection }}
 podResourceInject:
@@ -80,6 +82,10 @@ podResourceInject:
 multus:
   namespace: {{ .Values.multus.multusCNI.namespace | quote }}
   clusterNetwork: {{ include "spiderpool.clusterNetwork" . | quote }}
+  namespaceIsolation: {{ .Values.multus.multusCNI.namespaceIsolation }}
+  globalNamespaces: {{ .Values.multus.multusCNI.globalNamespaces | toJson }}
+plugins:
+  present: {{ .Values.plugins.present | toJson }}
 iaasNetworkProvider:
   serverUrl: {{ .Values.iaasNetworkProvider.serverUrl | quote }}
   httpRequestTimeout: {{ .Values.iaasNetworkProvider.httpRequestTimeout | default "50s" | quote }}

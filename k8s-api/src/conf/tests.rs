@@ -421,3 +421,27 @@ fn a_word_that_older_yaml_takes_for_true_is_a_text() {
     assert!(conf.plugin.sub_eni[0].selector.matches(Some(&labels)));
     refused("enabled: true", "enabled: yes", "line 6: {P}.enabled must be true or false, not the text \"yes\"");
 }
+
+#[test]
+fn families_plugins_and_the_isolation_of_multus() {
+    let plain = Conf::parse("{}").expect("valid");
+    assert!(plain.ipv4 && plain.ipv6 && plain.plugins.is_empty());
+    assert!(plain.multus.reaches("a", "b"), "Multus keeps nothing apart by itself");
+    let conf = Conf::parse(
+        "enableIPv6: false\nplugins: {present: [tuning, coordinator]}\nmultus: {namespaceIsolation: true}\n",
+    );
+    let conf = conf.expect("valid");
+    assert!(conf.ipv4 && !conf.ipv6 && conf.plugins.contains("tuning"));
+    let reaches = |conf: &Conf, other| conf.multus.reaches("a", other);
+    assert!(reaches(&conf, "a") && reaches(&conf, "default") && !reaches(&conf, "b"));
+    let conf = Conf::parse("multus: {namespaceIsolation: true, globalNamespaces: [b]}").expect("valid");
+    assert!(reaches(&conf, "b") && !reaches(&conf, "default"));
+    assert!(Conf::parse("multus: {globalNamespaces: [b]}").is_ok_and(|conf| reaches(&conf, "c")));
+    assert_eq!(
+        faults("plugins: {present: [a/b]}\nmultus: {globalNamespaces: [A]}\n"),
+        [
+            "line 1: plugins.present[0] \"a/b\" is not the name of a CNI plugin",
+            "line 2: multus.globalNamespaces[0] \"A\" is not the name of a namespace",
+        ]
+    );
+}

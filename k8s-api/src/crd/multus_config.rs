@@ -1,5 +1,6 @@
 //! SpiderMultusConfig: a network attachment as a user describes it.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,18 @@ use serde_json::{Map, Value};
     shortname = "smc",
     category = "spiderpool",
     namespaced,
+    status = "MultusConfigStatus",
     derive = "PartialEq",
-    doc = "A network attachment. Pods name it in the annotation k8s.v1.cni.cncf.io/networks."
+    doc = "A network attachment. Pods name it in the annotation k8s.v1.cni.cncf.io/networks.",
+    printcolumn(name = "TYPE", type_ = "string", json_path = ".spec.cniType"),
+    printcolumn(name = "READY", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
+    printcolumn(
+        name = "REASON",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason",
+        priority = 10
+    ),
+    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.cniType != 'vlan' || has(self.vlan)").message("cniType vlan needs spec.vlan"))]
@@ -71,6 +82,15 @@ pub struct MultusConfigSpec {
     /// Further plugins of the chain, each as JSON.
     #[serde(default, rename = "chainCNIJsonData", skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<String>,
+}
+
+/// What became of the attachment.
+#[derive(Serialize, Deserialize, KubeSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct MultusConfigStatus {
+    /// `Ready`: Multus knows the attachment as it is written here. `PluginsPresent`: all of what it chains is on the nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
 }
 
 /// Which CNI plugin makes the interface.
