@@ -14,6 +14,7 @@ mod args;
 mod attachments;
 mod check;
 mod injection;
+mod lease;
 mod metrics;
 mod nodes;
 mod run;
