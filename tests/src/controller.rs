@@ -125,19 +125,46 @@ impl Stage {
 
     /// Grants the controller's user what the chart grants to its account.
     pub async fn grant(&self) {
+        self.create("/api/v1/namespaces", &json!({"metadata": {"name": "kube-system"}})).await;
         for mut document in rendered("controller/rbac.yaml", &[]) {
             match document["kind"].as_str() {
-                Some("ClusterRole") => {
-                    self.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", &document).await.accepted();
-                }
-                Some("ClusterRoleBinding") => {
-                    document["subjects"] =
-                        json!([{"kind": "User", "name": CONTROLLER, "apiGroup": "rbac.authorization.k8s.io"}]);
-                    self.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &document).await.accepted();
+                Some(kind @ ("ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding")) => {
+                    let part = match document["metadata"]["namespace"].as_str() {
+                        Some(namespace) => format!("namespaces/{namespace}/"),
+                        None => String::new(),
+                    };
+                    let path = format!("/apis/rbac.authorization.k8s.io/v1/{part}{}s", kind.to_lowercase());
+                    if document.get("subjects").is_some() {
+                        document["subjects"] =
+                            json!([{"kind": "User", "name": CONTROLLER, "apiGroup": "rbac.authorization.k8s.io"}]);
+                    }
+                    self.create(&path, &document).await.accepted();
                 }
                 _ => {}
             }
         }
+    }
+
+    /// Installs Multus's kind, as Multus defines it.
+    pub async fn multus(&self) {
+        let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"config": {"type": "string"}}}}}});
+        let definition = json!({
+            "metadata": {"name": "network-attachment-definitions.k8s.cni.cncf.io"},
+            "spec": {
+                "group": "k8s.cni.cncf.io",
+                "scope": "Namespaced",
+                "names": {"plural": "network-attachment-definitions", "singular": "network-attachment-definition", "kind": "NetworkAttachmentDefinition", "shortNames": ["net-attach-def"]},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+            },
+        });
+        self.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await.accepted();
+        wait::until("NetworkAttachmentDefinitions to be served", SOON, async || {
+            let path = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions";
+            let answer = send(&self.admin, "GET", path, "application/json", Vec::new()).await?;
+            ensure!(answer.status == 200, "{answer:?}");
+            Ok(())
+        })
+        .await;
     }
 
     /// The configuration of the quick start.
@@ -191,7 +218,13 @@ impl Stage {
         ];
         let kubeconfig = self.server.kubeconfig(CONTROLLER).display().to_string();
         let binary = program("CONTROLLER_BINARY", "spiderpool-controller");
-        let process = Running::start(&binary, &arguments, &[("KUBECONFIG", &kubeconfig)], &log);
+        let name = format!("controller-{webhook}");
+        let env = [
+            ("KUBECONFIG", kubeconfig.as_str()),
+            ("SPIDERPOOL_POD_NAMESPACE", "kube-system"),
+            ("SPIDERPOOL_POD_NAME", &name),
+        ];
+        let process = Running::start(&binary, &arguments, &env, &log);
         Controller { process, log, admin, url: format!("https://localhost:{webhook}") }
     }
 

@@ -7,12 +7,16 @@
 //!                                  ^                                           ^
 //! /etc/tls ── admission::certificate                       attachments: watch ─┤ index, and a lookup for what is not in it
 //!                                                          nodes: watch ───────┘ what is on offer now
+//!
+//! attachments: watch ── index ──> definitions: plan ──> write, while lease says that this controller leads
 //! ```
 
 mod admission;
 mod args;
 mod attachments;
 mod check;
+mod definitions;
+mod events;
 mod injection;
 mod lease;
 mod metrics;

@@ -17,6 +17,7 @@ pub(crate) struct Metrics {
     pub(crate) lookups: Family<Outcome, Counter>,
     pub(crate) configs: Gauge,
     pub(crate) definitions: Gauge,
+    pub(crate) definition_writes: Family<Outcome, Counter>,
     pub(crate) certificate_not_after: Gauge,
     pub(crate) certificate_reloads: Family<Outcome, Counter>,
     pub(crate) reloads: Family<Outcome, Counter>,
@@ -42,6 +43,7 @@ impl Metrics {
             lookups: Family::default(),
             configs: Gauge::default(),
             definitions: Gauge::default(),
+            definition_writes: Family::default(),
             certificate_not_after: Gauge::default(),
             certificate_reloads: Family::default(),
             reloads: Family::default(),
@@ -67,6 +69,11 @@ impl Metrics {
             "network_attachment_definitions",
             "NetworkAttachmentDefinitions that are known",
             found.definitions,
+        );
+        registry.register(
+            "definition_writes",
+            "NetworkAttachmentDefinitions made, mended and removed, and writes that failed",
+            found.definition_writes,
         );
         registry.register_with_unit(
             "certificate_not_after_timestamp",

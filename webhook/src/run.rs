@@ -4,8 +4,9 @@ use crate::admission::certificate::{self, Files};
 use crate::admission::{Handler, server};
 use crate::args::Daemon;
 use crate::attachments::{self, Live, Lookup};
+use crate::lease::{self, Candidate};
 use crate::metrics::{Metrics, count};
-use crate::nodes;
+use crate::{definitions, events, nodes};
 use anyhow::Context;
 use k8s_api::conf::Conf;
 use prometheus_client::registry::Registry;
@@ -52,6 +53,11 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
         told.conf_valid.set(valid);
     })
     .context("cannot watch conf.yml")?;
+    let candidate = Candidate { namespace: args.namespace, lease: args.lease, identity: args.pod_name.clone() };
+    let (leading, hold_lease) = lease::hold(client.clone(), candidate, tasks.stop());
+    let (events, write_events) = events::writer(client.clone(), args.pod_name);
+    let keep_definitions =
+        definitions::keep(client.clone(), index.clone(), conf.clone(), leading, events, metrics.clone());
     let refused = metrics.connections_refused.clone();
     let handler = Handler::new(conf, Lookup::new(index, Live::new(client, metrics.clone())), offers, metrics);
     let serve = server::serve(listener, pair, handler, refused, tasks.stop());
@@ -66,6 +72,9 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     tasks.spawn_dropped_at_stop("watching Nodes", watch_nodes);
     tasks.spawn_dropped_at_stop("watching the certificate", watch_pair);
     tasks.spawn_dropped_at_stop("watching conf.yml", watch_conf);
+    tasks.spawn_dropped_at_stop("writing events", write_events);
+    tasks.spawn_dropped_at_stop("keeping definitions", keep_definitions);
+    tasks.spawn("holding the lease", hold_lease);
     tasks.spawn("serving the webhook", serve);
     tasks.spawn("reporting readiness", gate.open(admin.readiness(), tasks.stop()));
     admin.spawn();
