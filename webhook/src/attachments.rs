@@ -7,7 +7,7 @@ mod live;
 mod lookup;
 mod watch;
 
-pub(crate) use config::Config;
+pub(crate) use config::{Config, READY};
 pub(crate) use definition::{Definition, FIELD_MANAGER, Made};
 pub(crate) use index::Index;
 pub(crate) use live::Live;

@@ -17,7 +17,9 @@ pub(crate) struct Metrics {
     pub(crate) lookups: Family<Outcome, Counter>,
     pub(crate) configs: Gauge,
     pub(crate) definitions: Gauge,
+    pub(crate) not_ready: Gauge,
     pub(crate) definition_writes: Family<Outcome, Counter>,
+    pub(crate) leads: Gauge,
     pub(crate) certificate_not_after: Gauge,
     pub(crate) certificate_reloads: Family<Outcome, Counter>,
     pub(crate) reloads: Family<Outcome, Counter>,
@@ -43,7 +45,9 @@ impl Metrics {
             lookups: Family::default(),
             configs: Gauge::default(),
             definitions: Gauge::default(),
+            not_ready: Gauge::default(),
             definition_writes: Family::default(),
+            leads: Gauge::default(),
             certificate_not_after: Gauge::default(),
             certificate_reloads: Family::default(),
             reloads: Family::default(),
@@ -70,6 +74,12 @@ impl Metrics {
             "NetworkAttachmentDefinitions that are known",
             found.definitions,
         );
+        registry.register(
+            "attachments_not_ready",
+            "SpiderMultusConfigs whose definition is not as they want it, as the controller that leads sees it",
+            found.not_ready,
+        );
+        registry.register("leads", "1 on the one controller that works for the whole cluster", found.leads);
         registry.register(
             "definition_writes",
             "NetworkAttachmentDefinitions made, mended and removed, and writes that failed",

@@ -54,7 +54,7 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     })
     .context("cannot watch conf.yml")?;
     let candidate = Candidate { namespace: args.namespace, lease: args.lease, identity: args.pod_name.clone() };
-    let (leading, hold_lease) = lease::hold(client.clone(), candidate, tasks.stop());
+    let (leading, hold_lease) = lease::hold(client.clone(), candidate, metrics.leads.clone(), tasks.stop());
     let (events, write_events) = events::writer(client.clone(), args.pod_name);
     let keep_definitions =
         definitions::keep(client.clone(), index.clone(), conf.clone(), leading, events, metrics.clone());

@@ -11,6 +11,9 @@ use runtime::Chain;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The condition that says whether Multus knows the attachment as it is written.
+pub(crate) const READY: &str = "Ready";
+
 /// An attachment and what is known of it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
@@ -56,6 +59,11 @@ impl Config {
             namespace,
             name,
         }
+    }
+
+    /// Whether Multus knows it as it is written, by what was last said of it.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.conditions.iter().any(|condition| condition.type_ == READY && condition.status == "True")
     }
 
     /// What stands behind the config's own name.

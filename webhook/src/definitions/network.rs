@@ -275,3 +275,153 @@ fn custom(text: &str) -> Result<Vec<Value>, Unusable> {
         _ => Err(Unusable::CustomShape),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chained(spec: Value, present: &[&str]) -> Result<Chain, Unusable> {
+        let spec: MultusConfigSpec = serde_json::from_value(spec).expect("a spec");
+        chain(&spec, &present.iter().map(ToString::to_string).collect())
+    }
+
+    fn plugins(spec: Value, present: &[&str]) -> Value {
+        chained(spec, present).expect("a chain").plugins.into()
+    }
+
+    #[test]
+    fn a_vlan_id_is_written_in_manual_mode_alone() {
+        let ipam = json!({"type": "spiderpool"});
+        for (block, mode, id) in [
+            (json!({"master": ["eth1"]}), "auto", None),
+            (json!({"master": ["eth1"], "vlanMode": "auto"}), "auto", None),
+            (json!({"master": ["eth1"], "vlanID": 0}), "manual", Some(0)),
+            (json!({"master": ["eth1"], "vlanMode": "manual", "vlanID": 7}), "manual", Some(7)),
+        ] {
+            let mut wanted = json!({"type": "vlan", "master": "eth1", "vlanMode": mode, "ipam": ipam});
+            if let Some(id) = id {
+                wanted["vlanId"] = id.into();
+            }
+            assert_eq!(plugins(json!({"cniType": "vlan", "vlan": block}), &[]), json!([wanted]), "{block}");
+        }
+    }
+
+    #[test]
+    fn a_bond_and_a_vlan_below_are_of_the_host() {
+        let bond = json!({"name": "bond0", "mode": 1});
+        let spec = json!({"cniType": "vlan", "vlan": {"master": ["eth1", "eth2"], "bond": bond, "mtu": 1400}});
+        let main =
+            json!({"type": "vlan", "master": "bond0", "mtu": 1400, "vlanMode": "auto", "ipam": {"type": "spiderpool"}});
+        assert_eq!(plugins(spec.clone(), &[]), json!([main]));
+        let ifacer = json!({"type": "ifacer", "interfaces": ["eth1", "eth2"], "bond": bond});
+        assert_eq!(plugins(spec, &["ifacer"]), json!([ifacer, main]), "whoever has it keeps it");
+        let spec = json!({"cniType": "macvlan", "disableIPAM": true, "macvlan": {"master": ["eth1"], "vlanID": 9}});
+        let main = json!({"type": "macvlan", "master": "eth1.9", "mode": "bridge"});
+        assert_eq!(plugins(spec.clone(), &[]), json!([main]));
+        let ifacer = json!({"type": "ifacer", "interfaces": ["eth1"], "vlanID": 9});
+        assert_eq!(plugins(spec, &["ifacer"]), json!([ifacer, main]));
+    }
+
+    #[test]
+    fn every_type_has_its_plugin() {
+        let pools = json!({"ipv4": ["a", "b"], "ipv6": ["c"]});
+        let ipam = json!({"type": "spiderpool", "default_ipv4_ippool": ["a", "b"], "default_ipv6_ippool": ["c"]});
+        for (spec, main) in [
+            (
+                json!({"cniType": "ipvlan", "ipvlan": {"master": ["eth1"], "ippools": pools}}),
+                json!({"type": "ipvlan", "master": "eth1", "mode": "l2"}),
+            ),
+            (
+                json!({"cniType": "ipoib", "ipoib": {"master": "ib0", "ippools": pools}}),
+                json!({"type": "ipoib", "master": "ib0"}),
+            ),
+            (
+                json!({"cniType": "sriov", "sriov": {"resourceName": "a/b", "vlanID": 5, "maxTxRateMbps": 9, "ippools": pools}}),
+                json!({"type": "sriov", "vlan": 5, "max_tx_rate": 9}),
+            ),
+            (
+                json!({"cniType": "ib-sriov", "ibsriov": {"resourceName": "a/b", "pkey": "0x1", "ippools": pools}}),
+                json!({"type": "ib-sriov", "pkey": "0x1"}),
+            ),
+            (
+                json!({"cniType": "ovs", "ovs": {"bridge": "br1", "vlan": 5, "ippools": pools}}),
+                json!({"type": "ovs", "bridge": "br1", "vlan": 5}),
+            ),
+        ] {
+            let mut main = main;
+            main["ipam"] = ipam.clone();
+            assert_eq!(plugins(spec.clone(), &[]), json!([main]), "{spec}");
+        }
+        let sriov = json!({"cniType": "sriov", "sriov": {"resourceName": "a/b", "enableRdma": true}});
+        let chain = chained(sriov, &[]).expect("a chain");
+        assert_eq!((chain.device.as_deref(), &chain.plugins[1]), (Some("a/b"), &json!({"type": "rdma"})));
+    }
+
+    #[test]
+    fn a_custom_network_is_as_written() {
+        let custom = |text: &str| chained(json!({"cniType": "custom", "customCNI": text}), &[]);
+        let host_local =
+            r#"{"cniVersion":"1.0.0","name":"x","type":"macvlan","master":"eth1","ipam":{"type":"host-local"}}"#;
+        let wanted = json!({"type": "macvlan", "master": "eth1", "ipam": {"type": "host-local"}});
+        assert_eq!(custom(host_local).expect("a chain").plugins, [wanted]);
+        let list = custom(r#"{"plugins":[{"type":"a"},{"type":"b"}]}"#).expect("a chain");
+        assert_eq!(list.plugins, [json!({"type": "a"}), json!({"type": "b"})]);
+        for text in ["", "{", "null"] {
+            assert!(custom(text).is_err(), "{text:?}");
+        }
+        for text in [
+            "{}",
+            "[]",
+            "5",
+            r#"{"type":5}"#,
+            r#"{"plugins":[]}"#,
+            r#"{"plugins":[{}]}"#,
+            r#"{"plugins":5,"type":"a"}"#,
+        ] {
+            assert_eq!(custom(text), Err(Unusable::CustomShape), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_follows_in_the_chain() {
+        let spec = json!({
+            "cniType": "macvlan", "macvlan": {"master": ["eth1"]}, "disableIPAM": true, "enableCoordinator": true,
+            "coordinator": {"mode": "auto", "type": "forged"}, "chainCNIJsonData": [r#"{"type":"tuning"}"#],
+        });
+        let kinds = |present: &[&str]| {
+            let chain = chained(spec.clone(), present).expect("a chain");
+            let kinds: Vec<_> = chain.plugins.iter().filter_map(|entry| plugin(entry).map(ToOwned::to_owned)).collect();
+            (kinds.join(","), chain.omitted)
+        };
+        assert_eq!(kinds(&[]), ("macvlan,tuning".to_owned(), vec![COORDINATOR]));
+        assert_eq!(kinds(&["coordinator"]), ("macvlan,tuning,coordinator".to_owned(), vec![]));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        let fault = |spec: Value| chained(spec, &[]).expect_err("unusable").to_string();
+        for (spec, text) in [
+            (json!({"cniType": "vlan"}), "no spec.vlan specified"),
+            (json!({"cniType": "vlan", "vlan": {"master": []}}), "master can't be empty"),
+            (json!({"cniType": "vlan", "vlan": {"master": [""]}}), "master can't be empty"),
+            (
+                json!({"cniType": "vlan", "vlan": {"master": ["a", "b"]}}),
+                "bond name can't be empty: 2 masters are the members of a bond",
+            ),
+            (
+                json!({"cniType": "vlan", "vlan": {"master": ["a"], "vlanMode": "manual"}}),
+                "vlanId must not be nil when vlanMode is manual",
+            ),
+            (
+                json!({"cniType": "vlan", "vlan": {"master": ["a"], "vlanMode": "auto", "vlanID": 0}}),
+                "vlanId must not be specified when vlanMode is auto",
+            ),
+            (
+                json!({"cniType": "macvlan", "macvlan": {"master": ["a"]}, "chainCNIJsonData": ["{}"]}),
+                "spec.chainCNIJsonData[0] must be a JSON object with a type",
+            ),
+        ] {
+            assert_eq!(fault(spec), text);
+        }
+    }
+}

@@ -131,3 +131,78 @@ fn made(index: &Index, config: &Config) -> String {
     let kind = definition.map_or("-", |definition| definition.version());
     format!("{kind} {}", first.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn config(name: &str, version: &str) -> Config {
+        let object = json!({"metadata": {"namespace": "ns", "name": name, "resourceVersion": version}, "spec": {}});
+        Config::of(&serde_json::from_value(object).expect("an object"))
+    }
+
+    fn key(name: &str) -> Key {
+        ("ns".to_owned(), name.to_owned())
+    }
+
+    fn taken(queue: &mut Queue, now: Instant) -> Vec<String> {
+        std::iter::from_fn(|| queue.take(now)).map(|(_, name)| name).collect()
+    }
+
+    #[test]
+    fn what_changed_is_due_once() {
+        let now = Instant::now();
+        let (mut queue, mut index) = (Queue::default(), Index::default());
+        index.put_config(config("a", "1"));
+        index.put_config(config("b", "1"));
+        queue.look(&index, (0, true));
+        queue.look(&index, (0, true));
+        assert_eq!(taken(&mut queue, now), ["a", "b"]);
+        queue.look(&index, (0, true));
+        assert_eq!(taken(&mut queue, now), [""; 0], "nothing changed");
+        index.put_config(config("b", "2"));
+        queue.look(&index, (0, true));
+        assert_eq!(taken(&mut queue, now), ["b"]);
+        index.put_definition("ns".to_owned(), "a".to_owned(), crate::attachments::Definition::Foreign);
+        queue.look(&index, (0, true));
+        assert_eq!(taken(&mut queue, now), ["a"]);
+        queue.look(&index, (1, true));
+        assert_eq!(taken(&mut queue, now), ["a", "b"], "the configuration concerns all");
+    }
+
+    #[test]
+    fn one_that_is_being_written_waits_and_a_change_meanwhile_is_not_lost() {
+        let now = Instant::now();
+        let (mut queue, mut index) = (Queue::default(), Index::default());
+        index.put_config(config("a", "1"));
+        queue.look(&index, (0, true));
+        let first = queue.take(now).expect("due");
+        queue.busy(first);
+        index.put_config(config("a", "2"));
+        queue.look(&index, (0, true));
+        assert_eq!(queue.take(now), None);
+        queue.done(key("a"), Outcome::Written, now);
+        assert_eq!(taken(&mut queue, now), ["a"]);
+    }
+
+    #[test]
+    fn failures_come_back_ever_more_slowly_and_refusals_are_known() {
+        let mut now = Instant::now();
+        let mut queue = Queue::default();
+        let mut pauses = Vec::new();
+        for _ in 0..10 {
+            queue.done(key("a"), Outcome::Refused("no".to_owned()), now);
+            assert_eq!(queue.refusal(&key("a")), Some("no"));
+            assert_eq!(queue.take(now), None);
+            let next = queue.next().expect("a pause");
+            pauses.push(next - now);
+            now = next;
+            assert_eq!(taken(&mut queue, now), ["a"]);
+        }
+        assert_eq!((pauses[0], pauses[9]), (PAUSE_MIN, PAUSE_MAX));
+        assert!(pauses.is_sorted());
+        queue.done(key("a"), Outcome::Written, now);
+        assert_eq!((queue.refusal(&key("a")), queue.next()), (None, None));
+    }
+}

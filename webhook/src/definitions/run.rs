@@ -40,6 +40,7 @@ pub(crate) async fn keep(
     let (mut changed, mut looked) = (true, Instant::now());
     loop {
         if !leading.now() {
+            metrics.not_ready.set(0);
             leading.begins().await;
             queue.forget();
             changed = true;
@@ -53,6 +54,8 @@ pub(crate) async fn keep(
             }
             if look && index.synced {
                 queue.look(&index, (epoch, index.multus));
+                let not_ready = index.configs().filter(|config| !config.is_ready()).count();
+                metrics.not_ready.set(i64::try_from(not_ready).unwrap_or(i64::MAX));
             }
             let conf = conf.borrow();
             while writing.len() < WRITES {

@@ -1,11 +1,9 @@
 //! What the attachment says of its definition: its conditions.
 
-use crate::attachments::Config;
+use crate::attachments::{Config, READY};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-/// Whether Multus knows the attachment as it is written.
-const READY: &str = "Ready";
 /// Whether all that it chains is on the nodes.
 const PLUGINS: &str = "PluginsPresent";
 

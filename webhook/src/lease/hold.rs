@@ -6,6 +6,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::{Api, Client};
+use prometheus_client::metrics::gauge::Gauge;
 use runtime::Chain;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -36,15 +37,16 @@ enum NotRenewed {
     Slow,
 }
 
-/// Whether this process leads, and the task that sees to it until `stop`.
+/// Whether this process leads, as `leads` shows it too, and the task that sees to it until `stop`.
 pub(crate) fn hold(
     client: Client,
     candidate: Candidate,
+    leads: Gauge,
     stop: CancellationToken,
 ) -> (Leading, impl Future<Output = Result<(), Infallible>>) {
     let (until, latest) = watch::channel(None);
     let api = Api::namespaced(client, &candidate.namespace);
-    let holder = Holder { api, candidate, until, seen: None, said: String::new() };
+    let holder = Holder { api, candidate, until, leads, seen: None, said: String::new() };
     (Leading::new(latest), holder.run(stop))
 }
 
@@ -52,6 +54,7 @@ struct Holder {
     api: Api<Lease>,
     candidate: Candidate,
     until: watch::Sender<Option<Instant>>,
+    leads: Gauge,
     seen: Option<Seen>,
     said: String,
 }
@@ -61,6 +64,7 @@ impl Holder {
         let turns = async {
             loop {
                 self.turn().await;
+                self.leads.set(Leading::new(self.until.subscribe()).now().into());
                 sleep(PAUSE).await;
             }
         };
