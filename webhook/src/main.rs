@@ -5,15 +5,17 @@
 //!
 //! API server ──AdmissionReview──> admission::server ──> admission::review ──> injection: pod x attachments x rules ──> patch
 //!                                  ^                                           ^
-//! /etc/tls ── admission::certificate                       attachments: watch ─┤ index, and a lookup for what is not in it
+//! /etc/tls, or authority ── admission::certificate                       attachments: watch ─┤ index, and a lookup for what is not in it
 //!                                                          nodes: watch ───────┘ what is on offer now
 //! ```
 
 mod admission;
 mod args;
 mod attachments;
+mod authority;
 mod check;
 mod injection;
+mod lease;
 mod metrics;
 mod nodes;
 mod run;
