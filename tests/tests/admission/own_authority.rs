@@ -7,11 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tests::api_server::CONTROLLER;
+use tests::api_server::{ADMIN, CONTROLLER};
 use tests::controller::{Answer, Controller, SOON, Stage, pod_with, rendered, send};
+use tests::process::Running;
 use tests::wait;
 use tokio::time::{interval, sleep};
 
@@ -149,7 +151,6 @@ fn decoded(data: &Value) -> String {
 struct Load {
     stop: AtomicBool,
     created: AtomicUsize,
-    slowest: Mutex<Duration>,
     failures: Mutex<Vec<String>>,
 }
 
@@ -162,14 +163,11 @@ impl Load {
         let going = ticks.take_while(|()| std::future::ready(!self.stop.load(Ordering::Relaxed))).enumerate();
         going
             .for_each_concurrent(64, async |(which, ())| {
-                let started = Instant::now();
                 let body = pod(which).to_string().into_bytes();
                 let failed = match send(&pair.stage.admin, "POST", DRY_RUN, JSON, body).await {
                     Ok(answer) if answer.status == 201 && requested(&answer) => None,
                     other => Some(format!("{other:?}")),
                 };
-                let mut slowest = self.slowest.lock().expect("no panic");
-                *slowest = slowest.max(started.elapsed());
                 match failed {
                     None => drop(self.created.fetch_add(1, Ordering::Relaxed)),
                     Some(failed) => self.failures.lock().expect("no panic").push(failed),
@@ -193,60 +191,133 @@ fn requested(answer: &Answer) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn authorities_change_under_a_stream_of_pods() {
     let pair = Pair::ready(18).await;
-    let (load, handshakes) = (Load::default(), AtomicUsize::new(0));
-    let started = Instant::now();
-    let probing = async {
-        while !load.stop.load(Ordering::Relaxed) {
-            let bundles = pair.bundles().await;
-            for (bundle, controller) in bundles.iter().zip(&pair.controllers) {
-                let client = controller.client(bundle);
-                let answer = send(&client, "POST", "/mutate--v1-pod", JSON, b"{}".to_vec()).await;
-                let answer = answer.unwrap_or_else(|error| panic!("{error:#}\n{}", pair.logs()));
-                assert_eq!(answer.status, 400);
-                handshakes.fetch_add(1, Ordering::Relaxed);
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
+    let before = pair.failed_calls().await;
+    let stop = AtomicBool::new(false);
     let watching = async {
         let (mut certificates, mut authorities) = (BTreeSet::new(), BTreeSet::new());
-        // Made by the first authority, the second, and the third.
-        while authorities.len() < 3 && started.elapsed() < Duration::from_secs(180) {
+        while !stop.load(Ordering::Relaxed) {
             certificates.insert(pair.file("tls.crt").await);
             let bundle = pair.file("ca.crt").await;
+            // The first one signs.
             let end = "-----END CERTIFICATE-----";
             authorities.insert(bundle.split_inclusive(end).next().expect("one").to_owned());
             sleep(Duration::from_millis(200)).await;
         }
-        // The former one is retired meanwhile.
-        sleep(Duration::from_secs(6)).await;
-        load.stop.store(true, Ordering::Relaxed);
         (certificates.len(), authorities.len())
     };
-    let ((), (), (certificates, authorities)) = tokio::join!(load.run(&pair, 200), probing, watching);
-    let (created, took) = (load.created.load(Ordering::Relaxed), started.elapsed());
-    let rate = created as f64 / took.as_secs_f64();
+    let loading = async {
+        let answers = pair.under_load(200).await;
+        stop.store(true, Ordering::Relaxed);
+        answers
+    };
+    let (answers, handshakes, (certificates, authorities)) = tokio::join!(loading, pair.handshakes(&stop), watching);
+    let failed = answers.iter().filter(|answer| answer.status != 201).count();
+    let first = answers.iter().map(|answer| answer.begun).min().expect("answers");
+    let last = answers.iter().map(|answer| answer.begun).max().expect("answers");
+    let rate = Duration::from_secs(u64::try_from(answers.len()).expect("few")).div_duration_f64(last - first);
+    let mut times: Vec<Duration> = answers.iter().map(|answer| answer.took).collect();
+    times.sort_unstable();
     println!(
-        "{certificates} certificates of {authorities} authorities in {took:.0?} under {rate:.0} pods/s: {created} pods created, {} failed, slowest {:.0?}; {} handshakes of our own, none failed",
-        load.failures.lock().expect("no panic").len(),
-        load.slowest.lock().expect("no panic"),
-        handshakes.load(Ordering::Relaxed),
+        "{certificates} certificates of {authorities} authorities in {:.0?} under {rate:.0} pods/s: {} pods created, {failed} failed; median {:.1?}, p99 {:.1?}, slowest {:.0?}; {handshakes} handshakes of our own, none failed",
+        last - first,
+        answers.len() - failed,
+        times[times.len() / 2],
+        times[times.len() * 99 / 100],
+        times[times.len() - 1],
     );
-    load.none_failed(&pair);
+    assert_eq!(failed, 0, "{}", pair.logs());
     assert!(authorities >= 3 && certificates >= 7, "{certificates}, {authorities}\n{}", pair.logs());
-    assert!(rate > 100.0, "{rate}");
     assert!(pair.logged("authority retired") >= 2, "{}", pair.logs());
-    let metrics = send(&pair.stage.admin, "GET", "/metrics", JSON, Vec::new()).await.expect("answers").body;
-    let metrics = metrics.as_str().expect("text");
-    let asked = metrics.lines().filter(|line| line.starts_with("apiserver_admission_webhook_request_total{")).count();
-    assert!(asked > 0, "the API server counts what it asks");
-    assert!(!metrics.contains("error_type=\"calling_webhook_error\""), "{metrics}");
+    if std::env::var_os("CONTROLLER_BINARY").is_some() {
+        assert!(rate > 190.0, "promised: under 200 pods a second");
+    }
+    assert_eq!(pair.failed_calls().await, before, "by the API server's own count");
     for controller in &pair.controllers {
         let own = controller.page("/metrics").await.expect("answers").1;
         assert!(own.contains("certificate_reloads_total{outcome=\"refused\"} 0"), "{own}");
         assert!(own.contains("spiderpool_controller_authority_not_after_timestamp_seconds"), "{own}");
         assert!(own.contains("certificate_rotations_total{outcome=\"failed\"} 0"), "{own}\n{}", pair.logs());
         assert!(!controller.logged().contains("PRIVATE"));
+    }
+}
+
+/// One answer of the API server.
+struct Measured {
+    begun: Duration,
+    status: u16,
+    took: Duration,
+}
+
+impl Pair {
+    /// Calls of webhooks that failed, as the API server counts them: for whatever reason, a handshake among them.
+    async fn failed_calls(&self) -> Vec<String> {
+        let metrics = self.get("/metrics").await;
+        let metrics = metrics.as_str().expect("text");
+        assert!(metrics.contains("apiserver_admission_webhook_request_total{"), "it counts what it asks");
+        metrics
+            .lines()
+            .filter(|line| line.contains("error_type=\"calling_webhook_error\""))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Dry runs by `h2load`, half of them for each controller: two changes of authority pass meanwhile.
+    async fn under_load(&self, per_second: u32) -> Vec<Measured> {
+        let folder = self.stage.folder.path();
+        let log = |which: usize| folder.join(format!("load-{which}.tsv"));
+        let mut running: Vec<Running> = (0..2)
+            .map(|which| {
+                let body = folder.join(format!("pod-{which}.json"));
+                std::fs::write(&body, pod(which).to_string()).expect("writable");
+                let arguments = [
+                    "--header=content-type: application/json".to_owned(),
+                    format!("--header=authorization: Bearer {ADMIN}-token"),
+                    format!("--data={}", body.display()),
+                    format!("--log-file={}", log(which).display()),
+                    format!("--rps={}", per_second / 2),
+                    "--clients=1".to_owned(),
+                    "--max-concurrent-streams=100".to_owned(),
+                    "--duration=112".to_owned(),
+                    format!("{}{DRY_RUN}", self.stage.server.url()),
+                ];
+                Running::start(Path::new("/usr/bin/h2load"), &arguments, &[], &folder.join(format!("load-{which}.log")))
+            })
+            .collect();
+        wait::until("the load to end", Duration::from_secs(200), async || {
+            ensure!(running.iter_mut().all(|load| load.ended() == Some(0)), "it runs");
+            Ok(())
+        })
+        .await;
+        let text = [log(0), log(1)].map(|log| std::fs::read_to_string(log).expect("a log")).concat();
+        let measured = |line: &str| {
+            // Start in µs since the epoch, status, time to the answer in µs.
+            let mut fields = line.split('\t');
+            let mut next = || fields.next().expect("three fields");
+            let micros = |text: &str| Duration::from_micros(text.parse().expect("a number"));
+            let (begun, status) = (micros(next()), next().parse().expect("a status"));
+            Measured { begun, status, took: micros(next()) }
+        };
+        text.lines().map(measured).collect()
+    }
+
+    /// New connections to each controller, of a client that trusts what its webhook trusts then.
+    async fn handshakes(&self, stop: &AtomicBool) -> usize {
+        let mut made = 0;
+        while !stop.load(Ordering::Relaxed) {
+            for which in 0..2 {
+                let bundle = self.bundles().await.swap_remove(which);
+                let client = self.controllers[which].client(&bundle);
+                match send(&client, "POST", "/mutate--v1-pod", JSON, b"{}".to_vec()).await {
+                    Ok(answer) => assert_eq!(answer.status, 400),
+                    // On a slow machine the bundle may have been replaced, long since, when the handshake begins.
+                    Err(_) if self.bundles().await.swap_remove(which) != bundle => continue,
+                    Err(error) => panic!("{error:#}\n{}", self.logs()),
+                }
+                made += 1;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        made
     }
 }
 
