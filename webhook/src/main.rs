@@ -5,7 +5,7 @@
 //!
 //! API server ──AdmissionReview──> admission::server ──> admission::review ──> injection: pod x attachments x rules ──> patch
 //!                                  ^                                           ^
-//! /etc/tls ── admission::certificate                       attachments: watch ─┤ index, and a lookup for what is not in it
+//! /etc/tls, or authority ── admission::certificate                       attachments: watch ─┤ index, and a lookup for what is not in it
 //!                                                          nodes: watch ───────┘ what is on offer now
 //!
 //! attachments: watch ── index ──> definitions: plan ──> write, while lease says that this controller leads
@@ -14,6 +14,7 @@
 mod admission;
 mod args;
 mod attachments;
+mod authority;
 mod check;
 mod definitions;
 mod events;

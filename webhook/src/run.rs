@@ -1,10 +1,11 @@
 //! Wires the controller and runs it to its end.
 
-use crate::admission::certificate::{self, Files};
+use crate::admission::certificate::{self, Files, Pair};
 use crate::admission::{Handler, server};
 use crate::args::Daemon;
 use crate::attachments::{self, Live, Lookup};
-use crate::lease::{self, Candidate};
+use crate::authority::{self, First, Wanted};
+use crate::lease::{self, Candidate, Leading};
 use crate::metrics::{Metrics, count};
 use crate::{definitions, events, nodes};
 use anyhow::Context;
@@ -25,13 +26,20 @@ pub(crate) fn run(args: Daemon) -> anyhow::Result<()> {
 
 async fn serve(args: Daemon) -> anyhow::Result<()> {
     let conf = conf_file::load(&args.config_path, Conf::parse)?;
-    let files = Files { certificate: args.tls_server_cert, key: args.tls_server_key };
-    let pair = certificate::load(&files).context("the webhook has no certificate")?;
+    let source = match Wanted::of(args.own, &args.namespace)? {
+        Some(wanted) => Source::Own(wanted),
+        None => {
+            let files = Files { certificate: args.tls_server_cert, key: args.tls_server_key };
+            let pair = certificate::load(&files).context("the webhook has no certificate")?;
+            Source::Files(files, pair)
+        }
+    };
     let mut config = kube::Config::infer().await.context("cannot tell where the API server is")?;
     config.read_timeout = Some(SILENCE);
     let client = kube::Client::try_from(config)?;
     let mut registry = Registry::with_prefix("spiderpool_controller");
     let metrics = Metrics::register(&mut registry);
+    let of_authority = matches!(source, Source::Own(_)).then(|| authority::Metrics::register(&mut registry));
     let address = every_address(args.admin_address);
     let admin = runtime::admin::bind::<fn() -> String>(address, "spiderpoolController.httpPort", registry, [])?;
     let listener = server::listen(every_address(args.webhook_address))?;
@@ -41,8 +49,10 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     let (index, watch_attachments) =
         attachments::watch(client.clone(), gate.hold("network attachments"), metrics.clone());
     let (offers, watch_nodes) = nodes::watch(client.clone());
-    let (pair, watch_pair) =
-        certificate::watch(files, pair, metrics.clone()).context("cannot watch the certificate")?;
+    let candidate = Candidate { namespace: args.namespace, lease: args.lease, identity: args.pod_name.clone() };
+    let (leading, hold_lease) = lease::hold(client.clone(), candidate, metrics.leads.clone(), tasks.stop());
+    let authority_metrics = (metrics.clone(), of_authority.unwrap_or_default());
+    let pair = source.shown(&mut tasks, &gate, &client, leading.clone(), authority_metrics)?;
     let told = metrics.clone();
     let (conf, watch_conf) = conf_file::watch(args.config_path, conf, Conf::parse, move |reading| {
         let (outcome, valid) = match reading {
@@ -53,14 +63,18 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
         told.conf_valid.set(valid);
     })
     .context("cannot watch conf.yml")?;
-    let candidate = Candidate { namespace: args.namespace, lease: args.lease, identity: args.pod_name.clone() };
-    let (leading, hold_lease) = lease::hold(client.clone(), candidate, metrics.leads.clone(), tasks.stop());
     let (events, write_events) = events::writer(client.clone(), args.pod_name);
     let keep_definitions =
         definitions::keep(client.clone(), index.clone(), conf.clone(), leading, events, metrics.clone());
     let refused = metrics.connections_refused.clone();
     let handler = Handler::new(conf, Lookup::new(index, Live::new(client, metrics.clone())), offers, metrics);
-    let serve = server::serve(listener, pair, handler, refused, tasks.stop());
+    let stop = tasks.stop();
+    let serve = async move {
+        match stop.run_until_cancelled(pair.pair()).await {
+            Some(pair) => server::serve(listener, pair, handler, refused, stop).await,
+            None => Ok(()),
+        }
+    };
     // Attachments are followed for as long as pods are judged, which is a little longer than until the signal to stop.
     let serve = async {
         tokio::select! {
@@ -70,7 +84,6 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     };
 
     tasks.spawn_dropped_at_stop("watching Nodes", watch_nodes);
-    tasks.spawn_dropped_at_stop("watching the certificate", watch_pair);
     tasks.spawn_dropped_at_stop("watching conf.yml", watch_conf);
     tasks.spawn_dropped_at_stop("writing events", write_events);
     tasks.spawn_dropped_at_stop("keeping definitions", keep_definitions);
@@ -79,4 +92,37 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     tasks.spawn("reporting readiness", gate.open(admin.readiness(), tasks.stop()));
     admin.spawn();
     Ok(tasks.run(server::GRACE).await?)
+}
+
+/// Where the certificate comes from.
+enum Source {
+    Files(Files, Pair),
+    Own(Wanted),
+}
+
+impl Source {
+    /// The pair in use; starts what keeps it.
+    fn shown(
+        self,
+        tasks: &mut Tasks,
+        gate: &Gate,
+        client: &kube::Client,
+        leading: Leading,
+        metrics: (Metrics, authority::Metrics),
+    ) -> anyhow::Result<First> {
+        match self {
+            Self::Files(files, pair) => {
+                let watched = certificate::watch(files, pair, metrics.0);
+                let (pair, watch) = watched.context("cannot watch the certificate")?;
+                tasks.spawn_dropped_at_stop("watching the certificate", watch);
+                Ok(First::There(pair))
+            }
+            Self::Own(wanted) => {
+                let (first, show, keep) = authority::run(client, wanted, leading, gate.hold("certificate"), metrics);
+                tasks.spawn_dropped_at_stop("showing the certificate", show);
+                tasks.spawn_dropped_at_stop("keeping the certificate", keep);
+                Ok(first)
+            }
+        }
+    }
 }
