@@ -125,18 +125,41 @@ impl Stage {
 
     /// Grants the controller's user what the chart grants to its account.
     pub async fn grant(&self) {
+        let subjects = json!([{"kind": "User", "name": CONTROLLER, "apiGroup": "rbac.authorization.k8s.io"}]);
         for mut document in rendered("controller/rbac.yaml", &[]) {
+            let namespaced = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system";
             match document["kind"].as_str() {
+                Some("Role") => {
+                    self.create(&format!("{namespaced}/roles"), &document).await.accepted();
+                }
+                Some("RoleBinding") => {
+                    document["subjects"] = subjects.clone();
+                    self.create(&format!("{namespaced}/rolebindings"), &document).await.accepted();
+                }
                 Some("ClusterRole") => {
                     self.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", &document).await.accepted();
                 }
                 Some("ClusterRoleBinding") => {
-                    document["subjects"] =
-                        json!([{"kind": "User", "name": CONTROLLER, "apiGroup": "rbac.authorization.k8s.io"}]);
+                    document["subjects"] = subjects.clone();
                     self.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &document).await.accepted();
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Holds the controller's user to what the chart holds its account to.
+    pub async fn hold(&self) {
+        for document in rendered("controller/namespaces.yaml", &[]) {
+            let account = "system:serviceaccount:kube-system:spiderpool-controller";
+            assert!(document["kind"] != "ValidatingAdmissionPolicy" || document.to_string().contains(account));
+            let document: Value =
+                serde_json::from_str(&document.to_string().replace(account, CONTROLLER)).expect("JSON");
+            let plural = match document["kind"].as_str() {
+                Some("ValidatingAdmissionPolicy") => "validatingadmissionpolicies",
+                _ => "validatingadmissionpolicybindings",
+            };
+            self.create(&format!("/apis/admissionregistration.k8s.io/v1/{plural}"), &document).await.accepted();
         }
     }
 
@@ -188,6 +211,8 @@ impl Stage {
             format!("--tls-server-key={}", at("tls.key")),
             format!("--webhook-address=127.0.0.1:{webhook}"),
             format!("--admin-address={admin}"),
+            "--namespace=kube-system".to_owned(),
+            format!("--pod-name=controller-{webhook}"),
         ];
         let kubeconfig = self.server.kubeconfig(CONTROLLER).display().to_string();
         let binary = program("CONTROLLER_BINARY", "spiderpool-controller");

@@ -12,11 +12,15 @@
 mod admission;
 mod args;
 mod attachments;
+mod by_annotation;
 mod check;
+mod flights;
 mod injection;
 mod lease;
 mod metrics;
+mod namespaces;
 mod nodes;
+mod resilient;
 mod run;
 
 use clap::Parser;

@@ -2,15 +2,31 @@
 
 use super::Device;
 use crate::crd::multus_config::{Bond, CniType, MultusConfigSpec, Pools};
+use crate::names::INJECT;
 use serde_json::{Map, Value};
 
 /// Which of the two annotations selects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `rdma-resource-inject`: the attachment must have an RDMA device.
     Rdma,
     /// `network-resource-inject`.
     Network,
+}
+
+impl Kind {
+    /// In the order in which they count.
+    pub const ALL: [Self; 2] = [Self::Rdma, Self::Network];
+
+    /// The key of the annotation.
+    #[must_use]
+    pub fn annotation(self) -> &'static str {
+        let [rdma, network] = INJECT;
+        match self {
+            Self::Rdma => rdma,
+            Self::Network => network,
+        }
+    }
 }
 
 /// Why a pod cannot be given an attachment that its annotation selects.

@@ -3,19 +3,15 @@
 use super::{BYTES_MAX, InvalidNetworks, NETWORKS_MAX, Reference, networks};
 use crate::syntax;
 use serde_json::json;
+use std::collections::HashSet;
 
 /// The value of [`super::NETWORKS`] with `more` behind what it names; `None` if it names them all. What the user wrote
 /// stays, byte for byte, and its grammar is kept: a list with commas goes on with commas, JSON gets elements before its
 /// final bracket.
 pub fn with(text: &str, pod_namespace: &str, more: &[Reference]) -> Result<Option<String>, InvalidNetworks> {
     let named = networks(text, pod_namespace)?;
-    let mut missing: Vec<&Reference> = Vec::new();
-    for one in more {
-        let same = |other: &Reference| other.namespace == one.namespace && other.name == one.name;
-        if !named.iter().any(same) && !missing.iter().any(|other| same(other)) {
-            missing.push(one);
-        }
-    }
+    let mut seen: HashSet<(&str, &str)> = named.iter().map(key).collect();
+    let missing: Vec<&Reference> = more.iter().filter(|one| seen.insert(key(one))).collect();
     if missing.is_empty() {
         return Ok(None);
     }
@@ -33,6 +29,10 @@ pub fn with(text: &str, pod_namespace: &str, more: &[Reference]) -> Result<Optio
         return Err(InvalidNetworks::TooLong(merged.len()));
     }
     Ok(Some(merged))
+}
+
+fn key(Reference { namespace, name, .. }: &Reference) -> (&str, &str) {
+    (namespace, name)
 }
 
 fn in_list(text: &str, missing: &[&Reference]) -> String {
