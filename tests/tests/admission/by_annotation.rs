@@ -438,8 +438,12 @@ async fn the_right_to_patch_namespaces_is_for_one_label() {
     let stage = Stage::set().await;
     stage.grant().await;
     stage.hold().await;
-    for (name, label) in [("plain", Value::Null), ("ours", json!("by-annotation")), ("theirs", json!("false"))] {
-        let object = json!({"metadata": {"name": name, "labels": {LABEL: label, "a": "b"}, "annotations": {"c": "d"}}});
+    for (name, labels) in [
+        ("plain", json!({"a": "b"})),
+        ("ours", json!({"a": "b", LABEL: "by-annotation"})),
+        ("theirs", json!({"a": "b", LABEL: "false"})),
+    ] {
+        let object = json!({"metadata": {"name": name, "labels": labels, "annotations": {"c": "d"}}});
         stage.create("/api/v1/namespaces", &object).await.accepted();
     }
     let controller = stage.server.client(CONTROLLER).await;
