@@ -5,8 +5,12 @@
 //!
 //! API server ──AdmissionReview──> admission::server ──> admission::review ──> injection: pod x attachments x rules ──> patch
 //!                                  ^                                           ^
-//! /etc/tls ── admission::certificate                       attachments: watch ─┤ index, and a lookup for what is not in it
+//! /etc/tls ── admission::certificate                     by_annotation ────────┤ networks that a value selects
+//!                                                          attachments: watch ─┤ index, and a lookup for what is not in it
+//!                                                          namespaces: watch ──┤ their annotations, as well
 //!                                                          nodes: watch ───────┘ what is on offer now
+//!
+//! lease ── of several controllers one leads ── namespaces::mirror ──> label of annotated namespaces
 //! ```
 
 mod admission;

@@ -67,7 +67,8 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     let lookup = Lookup::new(index, Live::new(client, metrics.clone()));
     let handler = Handler::new(conf, by_annotation, lookup, offers, metrics);
     let serve = server::serve(listener, pair, handler, refused, tasks.stop());
-    // Attachments and namespaces are followed for as long as pods are judged, which is a little longer than until the signal to stop.
+    // Attachments and namespaces are followed for as long as pods are judged, which is a little longer than until the
+    // signal to stop.
     let serve = async {
         tokio::select! {
             ended = serve => ended,

@@ -66,6 +66,10 @@ impl Mirror {
         loop {
             self.leading.begins().await;
             let next = self.pass().await;
+            if !self.leading.now() {
+                // What is left is for whoever leads next.
+                continue;
+            }
             // A change, the end of a pause, or a little later in any case: all of it is looked at anew.
             tokio::select! {
                 Ok(()) = self.namespaces.changed() => {}
