@@ -180,6 +180,21 @@ impl Stage {
         .await;
     }
 
+    /// Holds the controller's user to what the chart holds its account to.
+    pub async fn hold(&self) {
+        for document in rendered("controller/namespaces.yaml", &[]) {
+            let account = "system:serviceaccount:kube-system:spiderpool-controller";
+            assert!(document["kind"] != "ValidatingAdmissionPolicy" || document.to_string().contains(account));
+            let document: Value =
+                serde_json::from_str(&document.to_string().replace(account, CONTROLLER)).expect("JSON");
+            let plural = match document["kind"].as_str() {
+                Some("ValidatingAdmissionPolicy") => "validatingadmissionpolicies",
+                _ => "validatingadmissionpolicybindings",
+            };
+            self.create(&format!("/apis/admissionregistration.k8s.io/v1/{plural}"), &document).await.accepted();
+        }
+    }
+
     /// The configuration of the quick start.
     pub fn conf() -> String {
         let rules = "[{defaultMaxCount: 256}]}, masterNIC: {rules: [{includeInterfaces: ['eth*']}]";

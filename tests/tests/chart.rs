@@ -81,7 +81,7 @@ fn renders_as_reviewed() {
         "controller-monitoring",
         rendered(&["--show-only=templates/controller/monitoring.yaml", "--set", &monitoring.join(",")])
     );
-    let webhooks = "multus.multusCNI.defaultCniCRName=net,spiderpoolController.podResourceInject.namespaceLabel=true";
+    let webhooks = "multus.multusCNI.defaultCniCRName=net";
     insta::assert_snapshot!(
         "webhooks",
         reviewed(&[

@@ -5,9 +5,10 @@ use crate::admission::{Handler, server};
 use crate::args::Daemon;
 use crate::attachments::{self, Live, Lookup};
 use crate::authority::{self, First, Wanted};
+use crate::by_annotation::ByAnnotation;
 use crate::lease::{self, Candidate, Leading};
 use crate::metrics::{Metrics, count};
-use crate::{definitions, events, nodes};
+use crate::{definitions, events, namespaces, nodes};
 use anyhow::Context;
 use k8s_api::conf::Conf;
 use prometheus_client::registry::Registry;
@@ -48,6 +49,7 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     let gate = Gate::default();
     let (index, watch_attachments) =
         attachments::watch(client.clone(), gate.hold("network attachments"), metrics.clone());
+    let (namespaces, watch_namespaces) = namespaces::watch(client.clone(), gate.hold("namespaces"));
     let (offers, watch_nodes) = nodes::watch(client.clone());
     let candidate = Candidate { namespace: args.namespace, lease: args.lease, identity: args.pod_name.clone() };
     let (leading, hold_lease) = lease::hold(client.clone(), candidate, metrics.leads.clone(), tasks.stop());
@@ -65,9 +67,13 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     .context("cannot watch conf.yml")?;
     let (events, write_events) = events::writer(client.clone(), args.pod_name);
     let keep_definitions =
-        definitions::keep(client.clone(), index.clone(), conf.clone(), leading, events, metrics.clone());
+        definitions::keep(client.clone(), index.clone(), conf.clone(), leading.clone(), events, metrics.clone());
+    let mirror = namespaces::mirror(client.clone(), namespaces.clone(), leading, conf.clone(), metrics.clone());
     let refused = metrics.connections_refused.clone();
-    let handler = Handler::new(conf, Lookup::new(index, Live::new(client, metrics.clone())), offers, metrics);
+    let namespaces = namespaces::Lookup::new(namespaces, client.clone(), metrics.clone());
+    let by_annotation = ByAnnotation::new(conf.clone(), index.clone(), namespaces);
+    let lookup = Lookup::new(index, Live::new(client, metrics.clone()));
+    let handler = Handler::new(conf, by_annotation, lookup, offers, metrics);
     let stop = tasks.stop();
     let serve = async move {
         match stop.run_until_cancelled(pair.pair()).await {
@@ -75,11 +81,13 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
             None => Ok(()),
         }
     };
-    // Attachments are followed for as long as pods are judged, which is a little longer than until the signal to stop.
+    // Attachments and namespaces are followed for as long as pods are judged, which is a little longer than until the
+    // signal to stop.
     let serve = async {
         tokio::select! {
             ended = serve => ended,
             never = watch_attachments => match never {},
+            never = watch_namespaces => match never {},
         }
     };
 
@@ -87,6 +95,7 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     tasks.spawn_dropped_at_stop("watching conf.yml", watch_conf);
     tasks.spawn_dropped_at_stop("writing events", write_events);
     tasks.spawn_dropped_at_stop("keeping definitions", keep_definitions);
+    tasks.spawn_dropped_at_stop("labelling namespaces", mirror);
     tasks.spawn("holding the lease", hold_lease);
     tasks.spawn("serving the webhook", serve);
     tasks.spawn("reporting readiness", gate.open(admin.readiness(), tasks.stop()));

@@ -109,7 +109,7 @@ impl<'a> Response<'a> {
     }
 
     pub(super) fn refused(uid: &'a str, message: &str) -> Self {
-        let status = json!({"code": 400, "reason": "BadRequest", "message": message});
+        let status = json!({"code": 400, "reason": "BadRequest", "message": clip(message.to_owned(), REASON_CHARS)});
         Self { allowed: false, status: Some(status), ..Self::allowed(uid) }
     }
 
