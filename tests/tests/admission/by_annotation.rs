@@ -420,7 +420,10 @@ async fn the_controller_that_leads_writes_labels() {
         .await;
     };
     annotate("one").await;
-    let patches = || stage.server.requests_of(CONTROLLER).into_iter().filter(|request| request.verb == "patch").count();
+    let labelled = |request: &tests::api_server::Request| {
+        request.verb == "patch" && request.uri.starts_with("/api/v1/namespaces/")
+    };
+    let patches = || stage.server.requests_of(CONTROLLER).iter().filter(|request| labelled(request)).count();
     assert_eq!(patches(), 1, "{:#?}", stage.server.requests_of(CONTROLLER));
     assert!(first.logged().contains(wrote) && !second.logged().contains(wrote) && !second.logged().contains(leads));
     first.process.signal("TERM");
