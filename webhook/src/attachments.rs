@@ -5,6 +5,7 @@ mod live;
 mod lookup;
 mod watch;
 
+pub(crate) use index::{Config, Index};
 pub(crate) use live::Live;
 pub(crate) use lookup::Lookup;
-pub(crate) use watch::{RENEW_SECONDS, watch};
+pub(crate) use watch::{RENEW_SECONDS, configs, resilient, watch};

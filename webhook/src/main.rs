@@ -7,6 +7,7 @@
 //!                                  ^                                           ^
 //! /etc/tls ── admission::certificate                       attachments: watch ─┤ index, and a lookup for what is not in it
 //!                                                          nodes: watch ───────┘ what is on offer now
+//!            admission::objects ──> objects: completed, checked <── pools: watch, and what was admitted a moment ago
 //! ```
 
 mod admission;
@@ -16,6 +17,8 @@ mod check;
 mod injection;
 mod metrics;
 mod nodes;
+mod objects;
+mod pools;
 mod run;
 
 use clap::Parser;

@@ -1,11 +1,12 @@
 //! Wires the controller and runs it to its end.
 
 use crate::admission::certificate::{self, Files};
-use crate::admission::{Handler, server};
+use crate::admission::{Beside, Handler, Objects, server};
 use crate::args::Daemon;
 use crate::attachments::{self, Live, Lookup};
 use crate::metrics::{Metrics, count};
 use crate::nodes;
+use crate::pools;
 use anyhow::Context;
 use k8s_api::conf::Conf;
 use prometheus_client::registry::Registry;
@@ -40,6 +41,9 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     let (index, watch_attachments) =
         attachments::watch(client.clone(), gate.hold("network attachments"), metrics.clone());
     let (offers, watch_nodes) = nodes::watch(client.clone());
+    // Not waited for: pods are judged without.
+    let recent = pools::Recent::default();
+    let (known_pools, watch_pools) = pools::watch(client.clone(), recent.clone());
     let (pair, watch_pair) =
         certificate::watch(files, pair, metrics.clone()).context("cannot watch the certificate")?;
     let told = metrics.clone();
@@ -53,13 +57,19 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     })
     .context("cannot watch conf.yml")?;
     let refused = metrics.connections_refused.clone();
+    let recent_networks = pools::Recent::default();
+    let beside =
+        Beside { attachments: index.clone(), pools: known_pools, recent, recent_networks, client: client.clone() };
+    let (of_objects, counted) = (conf.clone(), metrics.clone());
     let handler = Handler::new(conf, Lookup::new(index, Live::new(client, metrics.clone())), offers, metrics);
-    let serve = server::serve(listener, pair, handler, refused, tasks.stop());
-    // Attachments are followed for as long as pods are judged, which is a little longer than until the signal to stop.
+    let objects = Objects::new(of_objects, beside, counted, &handler);
+    let serve = server::serve(listener, pair, handler, objects, refused, tasks.stop());
+    // Attachments and pools are followed for as long as objects are judged, which is a little longer than until the signal to stop.
     let serve = async {
         tokio::select! {
             ended = serve => ended,
             never = watch_attachments => match never {},
+            never = watch_pools => match never {},
         }
     };
 

@@ -53,6 +53,11 @@ impl Config {
         if *self.network == *self.name { self.attachment() } else { Attachment::Renamed(Arc::clone(&self.network)) }
     }
 
+    /// The name by which Multus knows it.
+    pub(crate) fn network(&self) -> &str {
+        &self.network
+    }
+
     fn attachment(&self) -> Attachment {
         match &self.needs {
             Ok(needs) => Attachment::Ours(Arc::clone(needs)),
@@ -129,6 +134,18 @@ impl Index {
         for (namespace, name) in missing(all, listed) {
             self.remove_definition(&namespace, &name);
         }
+    }
+
+    /// A config whose network has this name, other than the one that is called `but`.
+    pub(crate) fn other_of_network(&self, namespace: &str, network: &str, but: &str) -> Option<String> {
+        let own = self.configs.get(namespace)?.get(network).filter(|config| *config.network == *network);
+        let renamed = self.renamed.get(namespace).and_then(|names| names.get(network)).into_iter().flatten();
+        own.map(|config| &config.name).into_iter().chain(renamed).find(|name| *name != but).cloned()
+    }
+
+    /// Whether a NetworkAttachmentDefinition that is not ours has this name.
+    pub(crate) fn has_foreign_definition(&self, namespace: &str, name: &str) -> bool {
+        self.definitions.get(namespace).is_some_and(|names| names.contains(name))
     }
 
     /// SpiderMultusConfigs and NetworkAttachmentDefinitions.

@@ -25,7 +25,7 @@ const ABSENT: Duration = Duration::from_secs(5);
 const PAGE: u32 = 500;
 
 /// The resource of SpiderMultusConfigs.
-pub(super) fn configs() -> ApiResource {
+pub(crate) fn configs() -> ApiResource {
     ApiResource::from_gvk_with_plural(
         &GroupVersionKind::gvk("spiderpool.spidernet.io", "v2beta1", "SpiderMultusConfig"),
         "spidermultusconfigs",
@@ -85,7 +85,7 @@ async fn run(client: Client, mut keeper: Keeper) -> Infallible {
 }
 
 /// The stream with its errors told, once each, and waited out; `None` where the kind does not exist.
-fn resilient<K>(
+pub(crate) fn resilient<K>(
     events: impl Stream<Item = Result<Event<K>, watcher::Error>>,
     what: &'static str,
 ) -> impl Stream<Item = Option<Event<K>>> {
