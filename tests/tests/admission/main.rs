@@ -18,6 +18,7 @@ mod odd;
 mod others;
 mod pods;
 mod tls;
+mod validation;
 
 const SUB_ENI: &str = "spidernet.io/sub-eni";
 const ETH1: &str = "spidernet.io/eth1-nic";
