@@ -17,9 +17,6 @@ const OTHER_BLOCK_SAID: &str = "'the cniType ' + self.cniType + ' only supports 
     + (self.cniType == 'custom' ? 'customCNI' : self.cniType.replace('-', '')) \
     + ', please remove other CNI configs'";
 
-/// As [`texts::vlan_id`] says it.
-const VLAN_ID_SAID: &str = "'invalid vlanId ' + string(self) + ', please make sure vlanId in range [0,4094]'";
-
 /// A network attachment. Pods name it in `k8s.v1.cni.cncf.io/networks` or `v1.multus-cni.io/default-network`.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
@@ -168,7 +165,7 @@ pub struct Vlan {
     pub vlan_mode: Option<VlanMode>,
     /// A fixed VLAN id. Left out, the provider answers one.
     #[serde(default, rename = "vlanID", skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = Rule::new("self >= 0 && self <= 4094").message(Message::Expression(VLAN_ID_SAID.to_owned())))]
+    #[x_kube(validation = Rule::new("self >= 0 && self <= 4094").message(texts::VLAN_ID))]
     pub vlan_id: Option<i32>,
     /// MTU in bytes; 0 leaves it to the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,7 +203,7 @@ pub struct SubInterface {
     pub master: Vec<String>,
     /// VLAN between the master and the interface; 0 is none.
     #[serde(default, rename = "vlanID", skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = Rule::new("self >= 0 && self <= 4094").message(Message::Expression(VLAN_ID_SAID.to_owned())))]
+    #[x_kube(validation = Rule::new("self >= 0 && self <= 4094").message(texts::VLAN_ID))]
     pub vlan_id: Option<i32>,
     /// MTU in bytes; 0 leaves it to the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]

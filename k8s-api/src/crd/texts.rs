@@ -19,11 +19,9 @@ pub const MANUAL_WITHOUT_ID: &str =
 /// `vlanMode: auto` with a `vlanID`.
 pub const AUTO_WITH_ID: &str =
     "vlanId must not be specified when vlanMode is auto; remove vlanID, or set vlanMode to manual";
-/// `vlanID` beyond what 802.1Q has.
-#[must_use]
-pub fn vlan_id(id: i32) -> String {
-    format!("invalid vlanId {id}, please make sure vlanId in range [0,4094]")
-}
+/// `vlanID` beyond what 802.1Q has. The number itself costs more than an API server grants a rule; it stands before the
+/// text, as the value.
+pub const VLAN_ID: &str = "invalid vlanId, please make sure vlanId in range [0,4094]";
 /// A negative MTU.
 pub const MTU: &str = "MTU must be greater than or equal to 0";
 /// `matchMasterSubnet` where it does not apply.

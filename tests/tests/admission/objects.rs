@@ -104,7 +104,10 @@ async fn look(stage: &Stage) {
 /// What the definitions refuse, in words.
 async fn refuse(stage: &Stage) {
     for (object, word) in [
-        (json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan"}}), "spec.vlan: Required value: no spec.vlan specified"),
+        (
+            json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan"}}),
+            "spec.vlan: Required value: no spec.vlan specified",
+        ),
         (
             json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan", "vlan": {"master": []}}}),
             "spec.vlan.master: Required value: master can't be empty",
@@ -119,7 +122,7 @@ async fn refuse(stage: &Stage) {
         ),
         (
             json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan", "vlan": {"master": ["eth1"], "vlanID": 4095}}}),
-            "invalid vlanId 4095, please make sure vlanId in range [0,4094]",
+            "invalid vlanId, please make sure vlanId in range [0,4094]",
         ),
         (
             json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan", "vlan": {"master": ["eth1", "eth2"]}}}),

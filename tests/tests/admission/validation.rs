@@ -82,7 +82,8 @@ async fn each_kind_is_refused_in_kubernetes_own_form() {
     assert_eq!((&details["kind"], &details["causes"][0]["field"]), (&json!("SpiderIPPool"), &json!("spec.ips[0]")));
 
     // Every fault at once.
-    let spec = json!({"cniType": "vlan", "vlan": {"master": ["eth1", "eth1", "a/b"], "mtu": 5, "bond": {"name": "eth1"}}});
+    let spec =
+        json!({"cniType": "vlan", "vlan": {"master": ["eth1", "eth1", "a/b"], "mtu": 5, "bond": {"name": "eth1"}}});
     let refused = create(&stage, &object("SpiderMultusConfig", "n", &spec)).await;
     assert_eq!(refused.body["details"]["causes"].as_array().map(Vec::len), Some(4), "{refused:?}");
     for text in ["spec.vlan.master[1]: Duplicate value", "spec.vlan.master[2]", "[68,65535]", "one of its masters"] {
@@ -122,7 +123,10 @@ async fn the_quick_start_stays_as_it_is_written() {
             assert_eq!(&spec[field], value, "{field}: {kept:?}");
         }
         if wanted["kind"] == "SpiderIPPool" {
-            assert_eq!((&spec["ipVersion"], &labels["ipam.spidernet.io/ippool-cidr"]), (&json!(4), &json!("172-91-0-0-24")));
+            assert_eq!(
+                (&spec["ipVersion"], &labels["ipam.spidernet.io/ippool-cidr"]),
+                (&json!(4), &json!("172-91-0-0-24"))
+            );
             assert!(kept.body["metadata"]["finalizers"].is_null(), "{kept:?}");
             assert_eq!(kept.warnings, Vec::<String>::new());
             // As a tool does that writes the same manifest again.
@@ -150,7 +154,9 @@ async fn pools_that_share_an_address_are_refused_at_once() {
         let subnet = format!("10.{n}.0.0/24");
         create(&stage, &pool(&format!("a{n}"), &subnet, &format!("10.{n}.0.5-10.{n}.0.9"))).await.accepted();
         let other = create(&stage, &pool(&format!("b{n}"), &subnet, &format!("10.{n}.0.9-10.{n}.0.20"))).await;
-        let text = format!("spec.ips: Forbidden: overlap with IPPool a{n} in IP ranges [10.{n}.0.9], total IP addresses of an IPPool");
+        let text = format!(
+            "spec.ips: Forbidden: overlap with IPPool a{n} in IP ranges [10.{n}.0.9], total IP addresses of an IPPool"
+        );
         assert!(other.refused().contains(&text), "{other:?}");
         let wider = create(&stage, &pool(&format!("c{n}"), &format!("10.{n}.0.0/16"), &format!("10.{n}.1.1"))).await;
         let text = format!("overlap with IPPool a{n} which 'spec.subnet' is {subnet}");
@@ -190,7 +196,8 @@ async fn addresses_in_use_stay_in_their_pool() {
     let own = format!("{POOLS}/p");
     for change in [json!({"ips": ["10.6.0.5"]}), json!({"excludeIPs": ["10.6.0.7"]})] {
         let refused = stage.merge(&own, &json!({ "spec": change })).await;
-        let text = "remove an IP address 10.6.0.7 that is being used by Pod team-a/web, total IP addresses of an IPPool";
+        let text =
+            "remove an IP address 10.6.0.7 that is being used by Pod team-a/web, total IP addresses of an IPPool";
         assert!(refused.refused().contains(text), "{refused:?}");
     }
     stage.merge(&own, &json!({"spec": {"ips": ["10.6.0.7-10.6.0.20"]}})).await.accepted();
@@ -211,9 +218,7 @@ async fn addresses_in_use_stay_in_their_pool() {
 async fn what_was_there_before_can_be_lived_with() {
     let stage = Stage::set().await;
     stage.grant().await;
-    for namespace in ["spiderpool", "team-a", "kube-system"] {
-        stage.namespace(namespace).await;
-    }
+    stage.namespace("spiderpool").await;
     let mut old = pool("old", "10.7.0.0/24", "10.8.0.1");
     old["metadata"]["finalizers"] = json!(["spiderpool.spidernet.io/x"]);
     create(&stage, &old).await.accepted();
@@ -230,7 +235,10 @@ async fn what_was_there_before_can_be_lived_with() {
 
     let (own, config) = (format!("{POOLS}/old"), format!("{CONFIGS}/old"));
     let labelled = stage.merge(&own, &json!({"metadata": {"labels": {"a": "b"}}})).await;
-    assert_eq!(labelled.accepted()["metadata"]["labels"], json!({"a": "b", "ipam.spidernet.io/ippool-cidr": "10-7-0-0-24"}));
+    assert_eq!(
+        labelled.accepted()["metadata"]["labels"],
+        json!({"a": "b", "ipam.spidernet.io/ippool-cidr": "10-7-0-0-24"})
+    );
     assert!(labelled.body["spec"]["ipVersion"].is_null(), "its spec stays: {labelled:?}");
     assert!(labelled.warnings.iter().any(|text| text.contains("not pertains to")), "{labelled:?}");
     let labelled = stage.merge(&config, &json!({"metadata": {"labels": {"a": "b"}}})).await;
@@ -267,7 +275,8 @@ async fn names_of_networks_and_labels() {
     for n in 0..5 {
         create(&stage, &named("first", &net)).await.accepted();
         let second = create(&stage, &named("second", &net)).await;
-        let text = "the net-attach-def spiderpool/net already exists and is managed by SpiderMultusConfig spiderpool/first.";
+        let text =
+            "the net-attach-def spiderpool/net already exists and is managed by SpiderMultusConfig spiderpool/first.";
         assert!(second.refused().contains(text), "{n}: {second:?}");
         let third = create(&stage, &named("net", &json!({}))).await;
         assert!(third.refused().contains(text), "{n}: {third:?}");
@@ -295,14 +304,23 @@ async fn without_rights_on_pools_only_pools_wait() {
     let (stage, _controller) = checked().await;
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/spiderpool-controller";
     let kept = send(&stage.admin, "GET", role, JSON, Vec::new()).await.expect("answers").accepted()["rules"].clone();
-    let rules: Vec<Value> = kept.as_array().expect("a list").iter().filter(|rule| rule["resources"] != json!(["spiderippools"])).cloned().collect();
+    let rules: Vec<Value> = kept
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|rule| rule["resources"] != json!(["spiderippools"]))
+        .cloned()
+        .collect();
     stage.merge(role, &json!({ "rules": rules })).await.accepted();
     let second = stage.ready_controller(&Stage::conf()).await;
     stage.webhooks(&second.url, &stage.authority(), &[]).await;
     wait::until("the second controller to be asked", SOON, async || {
         let answer = stage.create(&format!("{POOLS}?dryRun=All"), &pool("p", "10.6.0.0/24", "10.6.0.5")).await;
         ensure!(answer.status == 500, "{answer:?}");
-        ensure!(answer.refused().contains("the address pools of the cluster are not known yet; try again"), "{answer:?}");
+        ensure!(
+            answer.refused().contains("the address pools of the cluster are not known yet; try again"),
+            "{answer:?}"
+        );
         Ok(())
     })
     .await;

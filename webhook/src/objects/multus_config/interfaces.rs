@@ -29,7 +29,7 @@ pub(super) fn check(block: &Block<'_>, findings: &mut Findings) {
         (Some(VlanMode::Manual), None) => findings.required(format!("{field}.vlanID"), texts::MANUAL_WITHOUT_ID),
         (Some(VlanMode::Auto), Some(_)) => findings.forbidden(format!("{field}.vlanID"), texts::AUTO_WITH_ID),
         (_, Some(id)) if !(0..=4094).contains(&id) => {
-            findings.invalid(format!("{field}.vlanID"), id, texts::vlan_id(id));
+            findings.invalid(format!("{field}.vlanID"), id, texts::VLAN_ID);
         }
         _ => {}
     }

@@ -84,7 +84,7 @@ fn each_fault_has_its_field_and_its_text() {
         (
             none.clone(),
             vlan(&json!({"vlanID": 4095})),
-            "spec.vlan.vlanID: Invalid value: 4095: invalid vlanId 4095, please make sure vlanId in range [0,4094]",
+            "spec.vlan.vlanID: Invalid value: 4095: invalid vlanId, please make sure vlanId in range [0,4094]",
         ),
         (
             none.clone(),
