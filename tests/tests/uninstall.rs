@@ -16,7 +16,7 @@ async fn install_and_uninstall_twice() {
         let stop = AtomicBool::new(false);
         let uninstalling = async {
             let uninstall =
-                || run("helm", ["uninstall", "spiderpool", "--namespace=kube-system", "--wait", "--timeout=2m"]);
+                || run("helm", ["uninstall", "spiderpool", "--namespace=kube-system", "--wait", "--timeout=5m"]);
             tokio::task::spawn_blocking(uninstall).await.expect("it succeeds");
             stop.store(true, Ordering::Relaxed);
         };

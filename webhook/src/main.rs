@@ -8,13 +8,18 @@
 //! /etc/tls ── admission::certificate                       attachments: watch ─┤ index, and a lookup for what is not in it
 //!                                                          nodes: watch ───────┘ what is on offer now
 //!            admission::objects ──> objects: completed, checked <── pools: watch, and what was admitted a moment ago
+//!
+//! attachments: watch ── index ──> definitions: plan ──> write, while lease says that this controller leads
 //! ```
 
 mod admission;
 mod args;
 mod attachments;
 mod check;
+mod definitions;
+mod events;
 mod injection;
+mod lease;
 mod metrics;
 mod nodes;
 mod objects;

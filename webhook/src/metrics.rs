@@ -18,6 +18,9 @@ pub(crate) struct Metrics {
     pub(crate) lookups: Family<Outcome, Counter>,
     pub(crate) configs: Gauge,
     pub(crate) definitions: Gauge,
+    pub(crate) not_ready: Gauge,
+    pub(crate) definition_writes: Family<Outcome, Counter>,
+    pub(crate) leads: Gauge,
     pub(crate) certificate_not_after: Gauge,
     pub(crate) certificate_reloads: Family<Outcome, Counter>,
     pub(crate) reloads: Family<Outcome, Counter>,
@@ -51,6 +54,9 @@ impl Metrics {
             lookups: Family::default(),
             configs: Gauge::default(),
             definitions: Gauge::default(),
+            not_ready: Gauge::default(),
+            definition_writes: Family::default(),
+            leads: Gauge::default(),
             certificate_not_after: Gauge::default(),
             certificate_reloads: Family::default(),
             reloads: Family::default(),
@@ -81,6 +87,17 @@ impl Metrics {
             "network_attachment_definitions",
             "NetworkAttachmentDefinitions that are known",
             found.definitions,
+        );
+        registry.register(
+            "attachments_not_ready",
+            "SpiderMultusConfigs whose definition is not as they want it, as the controller that leads sees it",
+            found.not_ready,
+        );
+        registry.register("leads", "1 on the one controller that works for the whole cluster", found.leads);
+        registry.register(
+            "definition_writes",
+            "NetworkAttachmentDefinitions made, mended and removed, and writes that failed",
+            found.definition_writes,
         );
         registry.register_with_unit(
             "certificate_not_after_timestamp",

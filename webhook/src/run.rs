@@ -4,9 +4,9 @@ use crate::admission::certificate::{self, Files};
 use crate::admission::{Beside, Handler, Objects, server};
 use crate::args::Daemon;
 use crate::attachments::{self, Live, Lookup};
+use crate::lease::{self, Candidate};
 use crate::metrics::{Metrics, count};
-use crate::nodes;
-use crate::pools;
+use crate::{definitions, events, nodes, pools};
 use anyhow::Context;
 use k8s_api::conf::Conf;
 use prometheus_client::registry::Registry;
@@ -56,6 +56,11 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
         told.conf_valid.set(valid);
     })
     .context("cannot watch conf.yml")?;
+    let candidate = Candidate { namespace: args.namespace, lease: args.lease, identity: args.pod_name.clone() };
+    let (leading, hold_lease) = lease::hold(client.clone(), candidate, metrics.leads.clone(), tasks.stop());
+    let (events, write_events) = events::writer(client.clone(), args.pod_name);
+    let keep_definitions =
+        definitions::keep(client.clone(), index.clone(), conf.clone(), leading, events, metrics.clone());
     let refused = metrics.connections_refused.clone();
     let recent_networks = pools::Recent::default();
     let beside =
@@ -76,6 +81,9 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     tasks.spawn_dropped_at_stop("watching Nodes", watch_nodes);
     tasks.spawn_dropped_at_stop("watching the certificate", watch_pair);
     tasks.spawn_dropped_at_stop("watching conf.yml", watch_conf);
+    tasks.spawn_dropped_at_stop("writing events", write_events);
+    tasks.spawn_dropped_at_stop("keeping definitions", keep_definitions);
+    tasks.spawn("holding the lease", hold_lease);
     tasks.spawn("serving the webhook", serve);
     tasks.spawn("reporting readiness", gate.open(admin.readiness(), tasks.stop()));
     admin.spawn();

@@ -12,6 +12,7 @@
 //! | WH-21 | `../uninstall.rs`, on a whole cluster; `docs/pod-injection.md` has the one line for a namespace that was deleted first |
 
 mod attachments;
+mod definitions;
 mod entries;
 mod objects;
 mod odd;

@@ -34,42 +34,9 @@ async fn delete(stage: &Stage, path: &str) {
     assert!(answer.status < 300, "{answer:?}");
 }
 
-/// Waits until the validating configuration is in force too; configurations come into force one by one.
-async fn until_checked(stage: &Stage) {
-    for (path, kind) in [(POOLS, "SpiderIPPool"), (RESERVED, "SpiderReservedIP"), (CONFIGS, "SpiderMultusConfig")] {
-        let spec = match kind {
-            "SpiderIPPool" => json!({"subnet": "10.255.0.0/24", "ips": ["x"]}),
-            "SpiderReservedIP" => json!({"ips": ["x"]}),
-            _ => json!({"cniType": "vlan", "vlan": {"master": [""]}}),
-        };
-        wait::until(format!("{kind} to be checked"), SOON, async || {
-            let answer = stage.create(&format!("{path}?dryRun=All"), &object(kind, "probe", &spec)).await;
-            ensure!(answer.status == 422, "{answer:?}");
-            Ok(())
-        })
-        .await;
-        // Completed as well.
-        let spec = json!({"subnet": "10.255.0.0/24", "ips": ["10.255.0.1"]});
-        if kind == "SpiderIPPool" {
-            wait::until("pools to be completed", SOON, async || {
-                let answer = stage.create(&format!("{path}?dryRun=All"), &object(kind, "probe", &spec)).await;
-                ensure!(answer.accepted()["spec"]["ipVersion"] == 4, "{answer:?}");
-                Ok(())
-            })
-            .await;
-        }
-    }
-}
-
-async fn checked() -> (Stage, tests::controller::Controller) {
-    let (stage, controller) = staged(&[]).await;
-    until_checked(&stage).await;
-    (stage, controller)
-}
-
 #[tokio::test]
 async fn each_kind_is_refused_in_kubernetes_own_form() {
-    let (stage, controller) = checked().await;
+    let (stage, controller) = staged(&[]).await;
     let refused = create(&stage, &pool("p", "172.91.0.0/24", "172.91.1.5")).await;
     assert_eq!((refused.status, &refused.body["reason"]), (422, &json!("Invalid")), "{refused:?}");
     assert!(
@@ -112,7 +79,7 @@ async fn each_kind_is_refused_in_kubernetes_own_form() {
 /// The quick start's objects: accepted, completed, and otherwise as they were written. Applied twice, nothing changes.
 #[tokio::test]
 async fn the_quick_start_stays_as_it_is_written() {
-    let (stage, _controller) = checked().await;
+    let (stage, _controller) = staged(&[]).await;
     let text = std::fs::read_to_string(tests::process::root().join("docs/examples/iaas-vlan-config.yaml"))
         .expect("an example");
     for document in text.split("---") {
@@ -147,7 +114,7 @@ async fn the_quick_start_stays_as_it_is_written() {
 
 #[tokio::test]
 async fn pools_that_share_an_address_are_refused_at_once() {
-    let (stage, controller) = checked().await;
+    let (stage, controller) = staged(&[]).await;
     let second = stage.ready_controller(&Stage::conf()).await;
     let began = Instant::now();
     for n in 0..20 {
@@ -180,14 +147,13 @@ async fn pools_that_share_an_address_are_refused_at_once() {
     // Another replica knows what this one admitted, and the other way round.
     drop(controller);
     stage.webhooks(&second.url, &stage.authority(), &[]).await;
-    until_checked(&stage).await;
     let other = create(&stage, &pool("other", "10.100.0.0/24", "10.100.0.1")).await;
     assert!(other.refused().contains("overlap with IPPool not-dry"), "{other:?}");
 }
 
 #[tokio::test]
 async fn addresses_in_use_stay_in_their_pool() {
-    let (stage, _controller) = checked().await;
+    let (stage, _controller) = staged(&[]).await;
     create(&stage, &pool("p", "10.6.0.0/24", "10.6.0.5-10.6.0.9")).await.accepted();
     let allocation = json!({"kind": "SpiderIPAllocation", "apiVersion": "spiderpool.spidernet.io/v2beta1", "metadata": {"name": "10.6.0.7"}, "spec": {
         "pool": "p", "address": "10.6.0.7", "node": {"name": "node1"}, "pod": {"namespace": "team-a", "name": "web", "uid": "u"}, "state": "Held",
@@ -231,7 +197,6 @@ async fn what_was_there_before_can_be_lived_with() {
     }
     let controller = stage.ready_controller(&Stage::conf()).await;
     stage.webhooks(&controller.url, &stage.authority(), &[]).await;
-    until_checked(&stage).await;
 
     let (own, config) = (format!("{POOLS}/old"), format!("{CONFIGS}/old"));
     let labelled = stage.merge(&own, &json!({"metadata": {"labels": {"a": "b"}}})).await;
@@ -265,7 +230,7 @@ async fn what_was_there_before_can_be_lived_with() {
 
 #[tokio::test]
 async fn names_of_networks_and_labels() {
-    let (stage, _controller) = checked().await;
+    let (stage, _controller) = staged(&[]).await;
     let named = |name: &str, annotations: &Value| {
         let mut object = object("SpiderMultusConfig", name, &vlan("eth1"));
         object["metadata"]["annotations"] = annotations.clone();
@@ -301,7 +266,7 @@ async fn names_of_networks_and_labels() {
 /// A controller that does not know the pools yet says so, and judges pods all the same.
 #[tokio::test]
 async fn without_rights_on_pools_only_pools_wait() {
-    let (stage, _controller) = checked().await;
+    let (stage, _controller) = staged(&[]).await;
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/spiderpool-controller";
     let kept = send(&stage.admin, "GET", role, JSON, Vec::new()).await.expect("answers").accepted()["rules"].clone();
     let rules: Vec<Value> = kept
@@ -314,16 +279,9 @@ async fn without_rights_on_pools_only_pools_wait() {
     stage.merge(role, &json!({ "rules": rules })).await.accepted();
     let second = stage.ready_controller(&Stage::conf()).await;
     stage.webhooks(&second.url, &stage.authority(), &[]).await;
-    wait::until("the second controller to be asked", SOON, async || {
-        let answer = stage.create(&format!("{POOLS}?dryRun=All"), &pool("p", "10.6.0.0/24", "10.6.0.5")).await;
-        ensure!(answer.status == 500, "{answer:?}");
-        ensure!(
-            answer.refused().contains("the address pools of the cluster are not known yet; try again"),
-            "{answer:?}"
-        );
-        Ok(())
-    })
-    .await;
+    let answer = create(&stage, &pool("p", "10.6.0.0/24", "10.6.0.5")).await;
+    assert_eq!(answer.status, 500, "{answer:?}");
+    assert!(answer.refused().contains("the address pools of the cluster are not known yet; try again"), "{answer:?}");
     assert_eq!(stage.pod("team-a", &annotated("spiderpool/vlan")).await.requested(0, SUB_ENI), Some("1"));
     stage.merge(role, &json!({ "rules": kept })).await.accepted();
     wait::until("the pools to be known", Duration::from_mins(1), async || {

@@ -1,6 +1,6 @@
 //! Asks the API server for one attachment: once for all who want it, not often, and not again for a while.
 
-use super::index::Config;
+use super::config::Config;
 use super::watch::configs;
 use crate::injection::Attachment;
 use crate::metrics::{Metrics, count};

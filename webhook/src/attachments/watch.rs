@@ -1,10 +1,12 @@
-//! Keeps the index: SpiderMultusConfigs whole, NetworkAttachmentDefinitions by their metadata.
+//! Keeps the index: SpiderMultusConfigs and NetworkAttachmentDefinitions.
 
-use super::index::{Config, Index};
+use super::config::Config;
+use super::definition::Definition;
+use super::index::Index;
 use crate::metrics::Metrics;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{Stream, StreamExt, stream};
-use kube::api::{DynamicObject, PartialObjectMeta};
+use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::watcher::{self, Config as WatchConfig, Event};
 use kube::{Api, Client, ResourceExt};
@@ -32,7 +34,8 @@ pub(crate) fn configs() -> ApiResource {
     )
 }
 
-fn definitions() -> ApiResource {
+/// The resource of NetworkAttachmentDefinitions.
+pub(crate) fn definitions() -> ApiResource {
     ApiResource::from_gvk_with_plural(
         &GroupVersionKind::gvk("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition"),
         "network-attachment-definitions",
@@ -42,7 +45,7 @@ fn definitions() -> ApiResource {
 /// One thing that a watch said, whichever it was.
 enum Change {
     Config(Event<DynamicObject>),
-    Definition(Event<PartialObjectMeta<DynamicObject>>),
+    Definition(Event<DynamicObject>),
     /// Multus is not installed.
     NoDefinitions,
 }
@@ -65,7 +68,7 @@ pub(crate) fn watch(
 
 async fn run(client: Client, mut keeper: Keeper) -> Infallible {
     let of_configs = Api::<DynamicObject>::all_with(client.clone(), &configs());
-    let of_definitions = Api::<PartialObjectMeta<DynamicObject>>::all_with(client, &definitions());
+    let of_definitions = Api::<DynamicObject>::all_with(client, &definitions());
     let wanted = WatchConfig::default().timeout(RENEW_SECONDS).page_size(PAGE);
     let configs = resilient(watcher::watcher(of_configs, wanted.clone()), "SpiderMultusConfigs");
     let definitions = resilient(watcher::watcher(of_definitions, wanted), "NetworkAttachmentDefinitions");
@@ -77,7 +80,7 @@ async fn run(client: Client, mut keeper: Keeper) -> Infallible {
         match changes.next().await {
             Some(Change::Config(event)) => keeper.config(event, &mut listed_configs),
             Some(Change::Definition(event)) => keeper.definition(event, &mut listed_definitions),
-            Some(Change::NoDefinitions) => keeper.whole(|first| &mut first.definitions),
+            Some(Change::NoDefinitions) => keeper.no_definitions(),
             // A watcher goes on for ever.
             None => std::future::pending().await,
         }
@@ -183,29 +186,41 @@ impl Keeper {
         self.count();
     }
 
-    /// One that was made from a SpiderMultusConfig says nothing that the config does not, and may be seen before it.
-    fn definition(&mut self, event: Event<PartialObjectMeta<DynamicObject>>, listed: &mut HashSet<(String, String)>) {
+    /// As for configs.
+    fn definition(&mut self, event: Event<DynamicObject>, listed: &mut HashSet<(String, String)>) {
+        let put = |index: &mut Index, object: &DynamicObject| {
+            let (namespace, name) = key(object);
+            index.put_definition(namespace, name, Definition::of(object));
+        };
         match event {
             Event::Init => return listed.clear(),
-            Event::InitApply(object) if is_ours(&object) => return,
             Event::InitApply(object) => {
-                let (namespace, name) = key(&object);
-                listed.insert((namespace.clone(), name.clone()));
-                return self.index.send_modify(|index| index.put_definition(namespace, name));
+                listed.insert(key(&object));
+                return self.index.send_modify(|index| put(index, &object));
             }
             Event::InitDone => {
-                self.index.send_modify(|index| index.keep_definitions(listed));
+                self.index.send_modify(|index| {
+                    index.keep_definitions(listed);
+                    index.multus = true;
+                });
                 self.whole(|first| &mut first.definitions);
             }
-            Event::Apply(object) if !is_ours(&object) => {
-                let (namespace, name) = key(&object);
-                self.index.send_modify(|index| index.put_definition(namespace, name));
-            }
-            Event::Apply(object) | Event::Delete(object) => {
+            Event::Apply(object) => self.index.send_modify(|index| put(index, &object)),
+            Event::Delete(object) => {
                 let (namespace, name) = key(&object);
                 self.index.send_modify(|index| index.remove_definition(&namespace, &name));
             }
         }
+        self.count();
+    }
+
+    /// Without their kind there are none.
+    fn no_definitions(&mut self) {
+        self.index.send_modify(|index| {
+            index.keep_definitions(&HashSet::new());
+            index.multus = false;
+        });
+        self.whole(|first| &mut first.definitions);
         self.count();
     }
 
@@ -215,10 +230,6 @@ impl Keeper {
         self.metrics.configs.set(gauge(configs));
         self.metrics.definitions.set(gauge(definitions));
     }
-}
-
-fn is_ours(object: &impl ResourceExt) -> bool {
-    object.owner_references().iter().any(|owner| owner.kind == "SpiderMultusConfig")
 }
 
 fn key(object: &impl ResourceExt) -> (String, String) {

@@ -60,7 +60,6 @@ fn blocks(spec: &MultusConfigSpec, findings: &mut Findings) {
         chain: _,
     } = spec;
     let (name, own) = (cni_type.name(), cni_type.block());
-    let custom = custom_cni.as_ref().is_some_and(|text| !text.is_empty());
     let there = [
         (CniType::Vlan, vlan.is_some()),
         (CniType::Macvlan, macvlan.is_some()),
@@ -69,8 +68,7 @@ fn blocks(spec: &MultusConfigSpec, findings: &mut Findings) {
         (CniType::IbSriov, ibsriov.is_some()),
         (CniType::Ipoib, ipoib.is_some()),
         (CniType::Ovs, ovs.is_some()),
-        // Without a configuration Multus looks for a file of the attachment's name.
-        (CniType::Custom, custom || *cni_type == CniType::Custom),
+        (CniType::Custom, custom_cni.as_ref().is_some_and(|text| !text.is_empty())),
     ];
     if there.iter().any(|(of, there)| of == cni_type && !there) {
         findings.required(format!("spec.{own}"), texts::no_block(own));

@@ -163,6 +163,6 @@ impl Beside {
         let unresolved = |error| Unresolved::StillThere(format!("SpiderMultusConfig {namespace}/{name}"), error);
         let object = timeout(ANSWER, api.get_opt(name)).await.map_err(|_| unresolved(NotAsked::Slow))?;
         let object = object.map_err(|error| unresolved(NotAsked::Failed(error.into())))?;
-        Ok(object.is_some_and(|object| Config::of(&object).network() == network))
+        Ok(object.is_some_and(|object| *Config::of(&object).network == *network))
     }
 }

@@ -31,7 +31,24 @@ pub(super) fn check(block: &Block<'_>, findings: &mut Findings) {
         (_, Some(id)) if !(0..=4094).contains(&id) => {
             findings.invalid(format!("{field}.vlanID"), id, texts::VLAN_ID);
         }
-        _ => {}
+        (_, id) => below(block, id, findings),
+    }
+}
+
+/// A VLAN between the master and the interface has a name of its own, `eth1.5`.
+fn below(block: &Block<'_>, id: Option<i32>, findings: &mut Findings) {
+    let base = match (block.masters, block.bond) {
+        (Some([master]), _) => master,
+        (Some([_, _, ..]), Some(bond)) => &bond.name,
+        _ => return,
+    };
+    let Some(id) = id.filter(|id| *id != 0 && block.cni_type != CniType::Vlan) else { return };
+    let name = format!("{base}.{id}");
+    if interface::check(base).is_ok()
+        && let Err(error) = interface::check(&name)
+    {
+        let text = format!("the interface between would be called {name:?}: {error}");
+        findings.invalid(format!("{}.vlanID", block.field), id, text);
     }
 }
 

@@ -42,10 +42,11 @@ fn what_is_right_has_nothing_said_of_it() {
         json!({"cniType": "sriov", "sriov": {"resourceName": "a/b", "ippools": {"ipv4": ["v4"], "matchMasterSubnet": true}}}),
         json!({"cniType": "custom", "customCNI": "{\"type\":\"ptp\"}"}),
         json!({"cniType": "custom", "customCNI": "{\"plugins\":[{\"type\":\"ptp\"},{\"type\":\"x\"}]}"}),
-        json!({"cniType": "custom"}),
-        json!({}),
+        json!({"customCNI": "{\"type\":\"ptp\"}"}),
     ] {
         assert_eq!(check(&json!({}), &spec, &Conf::default()), Findings::default(), "{spec}");
+        let spec = serde_json::from_value(spec).expect("a spec");
+        assert!(crate::definitions::chain(&spec, &Conf::default().plugins).is_ok(), "and has a definition: {spec:?}");
     }
 }
 
@@ -60,6 +61,13 @@ fn each_fault_has_its_field_and_its_text() {
     };
     for (annotations, spec, wanted) in [
         (none.clone(), json!({"cniType": "vlan"}), "spec.vlan: Required value: no spec.vlan specified"),
+        (none.clone(), json!({}), "spec.customCNI: Required value: no spec.customCNI specified"),
+        (none.clone(), json!({"customCNI": ""}), "spec.customCNI: Required value: no spec.customCNI specified"),
+        (
+            none.clone(),
+            json!({"cniType": "macvlan", "macvlan": {"master": ["eth-of-13-byte"], "vlanID": 5}}),
+            "spec.macvlan.vlanID: Invalid value: 5: the interface between would be called \"eth-of-13-byte.5\"",
+        ),
         (none.clone(), json!({"cniType": "ib-sriov"}), "spec.ibsriov: Required value: no spec.ibsriov specified"),
         (
             none.clone(),
@@ -68,7 +76,7 @@ fn each_fault_has_its_field_and_its_text() {
         ),
         (
             none.clone(),
-            json!({"cniType": "custom", "ovs": {}}),
+            json!({"cniType": "custom", "customCNI": "{\"type\":\"ptp\"}", "ovs": {}}),
             "the cniType custom only supports spec.customCNI, please remove other CNI configs",
         ),
         (
