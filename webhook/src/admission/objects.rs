@@ -241,7 +241,7 @@ impl Asked<'_> {
 
 fn complete(asked: &Asked<'_>) -> Answer {
     let Asked { kind, request, new, old } = asked;
-    let changed = old.as_ref().is_none_or(|old| old.spec != new.spec);
+    let changed = old.as_ref().is_none_or(|old| !asked.same(old));
     let operations = match kind {
         Kind::MultusConfig => multus_config::complete(new, old.as_ref()),
         Kind::IpPool => ip_pool::complete(new, changed),
