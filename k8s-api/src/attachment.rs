@@ -8,6 +8,12 @@ use std::collections::BTreeSet;
 
 /// Annotation of a SpiderMultusConfig: another name for what Multus knows it by.
 pub const NETWORK_NAME: &str = "multus.spidernet.io/cr-name";
+/// Annotation of a SpiderMultusConfig: `cniVersion` of its CNI configuration.
+pub const CNI_VERSION: &str = "multus.spidernet.io/cni-version";
+/// Annotation of a SpiderMultusConfig: `name` of its CNI configuration, where it is not the network's.
+pub const CONFIG_NAME: &str = "cni.spidernet.io/cniconfig-name";
+/// Values of [`CNI_VERSION`]: the published versions of the CNI specification.
+pub const CNI_VERSIONS: [&str; 7] = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 
 /// The part of an attachment that scheduling depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

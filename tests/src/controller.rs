@@ -264,24 +264,28 @@ impl Stage {
         controller
     }
 
-    /// Puts the chart's webhooks in force, for a controller at `url`; returns the names of its entries.
+    /// Puts the chart's webhooks in force, for a controller at `url`; returns the names of its entries for pods.
     pub async fn webhooks(&self, url: &str, authority: &str, more: &[&str]) -> Vec<String> {
-        let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-        let documents = rendered("controller/webhook.yaml", more);
-        let mut configuration = documents
-            .into_iter()
-            .find(|document| document["kind"] == "MutatingWebhookConfiguration")
-            .expect("the chart renders webhooks");
         let mut names = Vec::new();
-        for entry in configuration["webhooks"].as_array_mut().expect("a list") {
-            let (path, bundle) = (entry["clientConfig"]["service"]["path"].take(), STANDARD.encode(authority));
-            let path = path.as_str().expect("a path");
-            entry["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": bundle});
-            names.push(entry["name"].as_str().expect("a name").to_owned());
+        for mut configuration in rendered("controller/webhook.yaml", more) {
+            let plural = match configuration["kind"].as_str() {
+                Some("MutatingWebhookConfiguration") => "mutatingwebhookconfigurations",
+                Some("ValidatingWebhookConfiguration") => "validatingwebhookconfigurations",
+                _ => continue,
+            };
+            for entry in configuration["webhooks"].as_array_mut().expect("a list") {
+                let (path, bundle) = (entry["clientConfig"]["service"]["path"].take(), STANDARD.encode(authority));
+                let path = path.as_str().expect("a path");
+                entry["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": bundle});
+                if entry["rules"][0]["resources"] == json!(["pods"]) {
+                    names.push(entry["name"].as_str().expect("a name").to_owned());
+                }
+            }
+            let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+            let own = format!("{path}/{}", configuration["metadata"]["name"].as_str().expect("a name"));
+            send(&self.admin, "DELETE", &own, "application/json", Vec::new()).await.expect("answers");
+            self.put_in_force("POST", &path, configuration).await;
         }
-        let name = configuration["metadata"]["name"].as_str().expect("a name").to_owned();
-        send(&self.admin, "DELETE", &format!("{path}/{name}"), "application/json", Vec::new()).await.expect("answers");
-        self.put_in_force("POST", path, configuration).await;
         names
     }
 

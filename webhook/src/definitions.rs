@@ -14,4 +14,6 @@ mod run;
 mod status;
 mod write;
 
+#[cfg(test)]
+pub(crate) use network::chain;
 pub(crate) use run::keep;

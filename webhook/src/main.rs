@@ -9,6 +9,7 @@
 //!                                                          attachments: watch ─┤ index, and a lookup for what is not in it
 //!                                                          namespaces: watch ──┤ their annotations, as well
 //!                                                          nodes: watch ───────┘ what is on offer now
+//!            admission::objects ──> objects: completed, checked <── pools: watch, and what was admitted a moment ago
 //!
 //! lease ── of several controllers one leads ──> definitions: a NetworkAttachmentDefinition for each attachment
 //!                                           ──> namespaces::mirror: label of annotated namespaces
@@ -29,6 +30,8 @@ mod lease;
 mod metrics;
 mod namespaces;
 mod nodes;
+mod objects;
+mod pools;
 mod resilient;
 mod run;
 

@@ -11,6 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
     pub(crate) admissions: Family<Outcome, Counter>,
+    pub(crate) object_admissions: Family<KindOutcome, Counter>,
     pub(crate) duration: Histogram,
     pub(crate) warnings: Counter,
     pub(crate) connections_refused: Counter,
@@ -34,6 +35,13 @@ pub(crate) struct Outcome {
     pub(crate) outcome: &'static str,
 }
 
+/// A kind of ours, and what was said of an object of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct KindOutcome {
+    pub(crate) kind: &'static str,
+    pub(crate) outcome: &'static str,
+}
+
 /// From what a known pod takes to the webhook's time-out, in seconds.
 const BUCKETS: [f64; 9] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.05, 0.35, 1.0, 5.0];
 
@@ -41,6 +49,7 @@ impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             admissions: Family::default(),
+            object_admissions: Family::default(),
             duration: Histogram::new(BUCKETS),
             warnings: Counter::default(),
             connections_refused: Counter::default(),
@@ -59,6 +68,11 @@ impl Metrics {
         };
         let found = metrics.clone();
         registry.register("admissions", "Pods that the API server asked about, by outcome", found.admissions);
+        registry.register(
+            "object_admissions",
+            "Objects of this system that the API server asked about, by kind and outcome",
+            found.object_admissions,
+        );
         registry.register_with_unit(
             "admission_duration",
             "Time to answer the API server",

@@ -1,14 +1,14 @@
 //! Wires the controller and runs it to its end.
 
 use crate::admission::certificate::{self, Files, Pair};
-use crate::admission::{Handler, server};
+use crate::admission::{Beside, Handler, Objects, server};
 use crate::args::Daemon;
 use crate::attachments::{self, Live, Lookup};
 use crate::authority::{self, First, Wanted};
 use crate::by_annotation::ByAnnotation;
 use crate::lease::{self, Candidate, Leading};
 use crate::metrics::{Metrics, count};
-use crate::{definitions, events, namespaces, nodes};
+use crate::{definitions, events, namespaces, nodes, pools};
 use anyhow::Context;
 use k8s_api::conf::Conf;
 use prometheus_client::registry::Registry;
@@ -51,6 +51,9 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
         attachments::watch(client.clone(), gate.hold("network attachments"), metrics.clone());
     let (namespaces, watch_namespaces) = namespaces::watch(client.clone(), gate.hold("namespaces"));
     let (offers, watch_nodes) = nodes::watch(client.clone());
+    // Not waited for: pods are judged without.
+    let recent = pools::Recent::default();
+    let (known_pools, watch_pools) = pools::watch(client.clone(), recent.clone());
     let candidate = Candidate { namespace: args.namespace, lease: args.lease, identity: args.pod_name.clone() };
     let (leading, hold_lease) = lease::hold(client.clone(), candidate, metrics.leads.clone(), tasks.stop());
     let authority_metrics = (metrics.clone(), of_authority.unwrap_or_default());
@@ -72,22 +75,28 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     let refused = metrics.connections_refused.clone();
     let namespaces = namespaces::Lookup::new(namespaces, client.clone(), metrics.clone());
     let by_annotation = ByAnnotation::new(conf.clone(), index.clone(), namespaces);
+    let recent_networks = pools::Recent::default();
+    let beside =
+        Beside { attachments: index.clone(), pools: known_pools, recent, recent_networks, client: client.clone() };
+    let (of_objects, counted) = (conf.clone(), metrics.clone());
     let lookup = Lookup::new(index, Live::new(client, metrics.clone()));
     let handler = Handler::new(conf, by_annotation, lookup, offers, metrics);
+    let objects = Objects::new(of_objects, beside, counted, &handler);
     let stop = tasks.stop();
     let serve = async move {
         match stop.run_until_cancelled(pair.pair()).await {
-            Some(pair) => server::serve(listener, pair, handler, refused, stop).await,
+            Some(pair) => server::serve(listener, pair, handler, objects, refused, stop).await,
             None => Ok(()),
         }
     };
-    // Attachments and namespaces are followed for as long as pods are judged, which is a little longer than until the
+    // What is known of the cluster is followed for as long as objects are judged, which is a little longer than until the
     // signal to stop.
     let serve = async {
         tokio::select! {
             ended = serve => ended,
             never = watch_attachments => match never {},
             never = watch_namespaces => match never {},
+            never = watch_pools => match never {},
         }
     };
 

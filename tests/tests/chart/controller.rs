@@ -44,6 +44,9 @@ fn a_policy_of_fail_needs_what_makes_it_safe() {
                 let name = &entry["name"];
                 assert!(entry["timeoutSeconds"].as_u64() <= Some(5), "{name}");
                 assert_eq!(entry["sideEffects"], "None");
+                if entry["rules"][0]["apiGroups"] == serde_json::json!(["spiderpool.spidernet.io"]) {
+                    continue;
+                }
                 assert_eq!(entry["reinvocationPolicy"], "IfNeeded");
                 assert_eq!(entry["rules"][0]["operations"], serde_json::json!(["CREATE"]), "WH-09");
                 assert_eq!(entry["rules"][0]["resources"], serde_json::json!(["pods"]));
@@ -64,6 +67,32 @@ fn a_policy_of_fail_needs_what_makes_it_safe() {
         text.contains(r#""istio-system","networking","multus"]"#),
         "the release's own namespace is excluded, and that of Multus"
     );
+}
+
+/// Only objects of our own group wait for us, whether pods are looked at or not, and never their deletion or their status.
+#[test]
+fn objects_are_asked_about_in_any_case() {
+    for enabled in ["true", "false"] {
+        let set = format!("{INJECT}.enabled={enabled}");
+        let documents = documents("controller/webhook.yaml", &["--set", &set]);
+        let mut seen = Vec::new();
+        for entry in documents.iter().filter_map(|document| document["webhooks"].as_array()).flatten() {
+            let rule = &entry["rules"][0];
+            if rule["resources"] == serde_json::json!(["pods"]) {
+                assert_eq!(enabled, "true");
+                continue;
+            }
+            assert_eq!(rule["apiGroups"], serde_json::json!(["spiderpool.spidernet.io"]));
+            assert_eq!(rule["operations"], serde_json::json!(["CREATE", "UPDATE"]));
+            assert_eq!((&entry["failurePolicy"], &entry["matchPolicy"]), (&"Fail".into(), &"Equivalent".into()));
+            seen.push(entry["clientConfig"]["service"]["path"].as_str().expect("a path").to_owned());
+        }
+        let paths = ["mutate", "validate"].map(|step| {
+            ["spiderippool", "spidermultusconfig", "spiderreservedip"]
+                .map(|kind| format!("/{step}-spiderpool-spidernet-io-v2beta1-{kind}"))
+        });
+        assert_eq!(seen, paths.concat(), "enabled={enabled}");
+    }
 }
 
 #[test]
@@ -190,6 +219,8 @@ fn the_controller_has_no_more_than_it_needs() {
         verbs,
         [
             r#""spidermultusconfigs" ["get","list","watch"]"#,
+            r#""spiderippools" ["get","list","watch"]"#,
+            r#""spideripallocations" ["list"]"#,
             r#""network-attachment-definitions" ["list","watch"]"#,
             r#""nodes" ["list","watch"]"#,
             r#""namespaces" ["get","list","watch","patch"]"#,

@@ -36,6 +36,11 @@ impl Handler {
         Self { conf, by_annotation, lookup, offers, metrics, budget: Budget::default() }
     }
 
+    /// What all bodies may take together, whoever reads them.
+    pub(super) fn budget(&self) -> Budget {
+        self.budget.clone()
+    }
+
     /// Answers one HTTP request. What cannot be answered with a review is an HTTP error, and then the webhook's
     /// failurePolicy decides.
     pub(super) async fn mutate_pod(&self, body: Body) -> HttpResponse {
@@ -112,12 +117,12 @@ impl Handler {
     }
 }
 
-fn review(response: &Response<'_>) -> HttpResponse {
+pub(super) fn review(response: &Response<'_>) -> HttpResponse {
     let json = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, json)], response.write()).into_response()
 }
 
 /// Of the errors an API server shows the text of 500 alone to people.
-fn failure(status: StatusCode, error: &(dyn std::error::Error + 'static)) -> HttpResponse {
+pub(super) fn failure(status: StatusCode, error: &(dyn std::error::Error + 'static)) -> HttpResponse {
     (status, Chain(error).to_string()).into_response()
 }

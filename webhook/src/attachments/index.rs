@@ -117,6 +117,18 @@ impl Index {
         }
     }
 
+    /// A config whose network has this name, other than the one that is called `but`.
+    pub(crate) fn other_of_network(&self, namespace: &str, network: &str, but: &str) -> Option<String> {
+        let own = self.config(namespace, network).filter(|config| *config.network == *network);
+        let renamed = self.renamed.get(namespace).and_then(|names| names.get(network)).into_iter().flatten();
+        own.map(|config| &config.name).into_iter().chain(renamed).find(|name| *name != but).cloned()
+    }
+
+    /// Whether a NetworkAttachmentDefinition that is not ours has this name.
+    pub(crate) fn has_foreign_definition(&self, namespace: &str, name: &str) -> bool {
+        self.definition(namespace, name) == Some(&Definition::Foreign)
+    }
+
     /// SpiderMultusConfigs and NetworkAttachmentDefinitions.
     pub(crate) fn sizes(&self) -> (usize, usize) {
         (self.configs.values().map(HashMap::len).sum(), self.definitions.values().map(HashMap::len).sum())

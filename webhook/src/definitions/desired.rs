@@ -2,14 +2,11 @@
 
 use super::network::{Unusable, chain};
 use crate::attachments::Config;
+use k8s_api::attachment::{CNI_VERSION, CONFIG_NAME};
 use k8s_api::conf::Conf;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Annotation of an attachment: the name of the network in its CNI configuration.
-const CNI_NAME: &str = "cni.spidernet.io/cniconfig-name";
-/// Annotation of an attachment: the version of its CNI configuration.
-const CNI_VERSION: &str = "multus.spidernet.io/cni-version";
 const DEFAULT_CNI_VERSION: &str = "0.3.1";
 /// Annotation of a definition: whose device Multus hands to the plugin.
 const DEVICE: &str = "k8s.v1.cni.cncf.io/resourceName";
@@ -42,7 +39,7 @@ pub(super) fn desired(config: &Config, conf: &Conf) -> Result<Desired, Invalid> 
     let annotation = |key: &str| config.annotations.get(key).map(String::as_str).filter(|value| !value.is_empty());
     let network = json!({
         "cniVersion": annotation(CNI_VERSION).unwrap_or(DEFAULT_CNI_VERSION),
-        "name": annotation(CNI_NAME).unwrap_or(&config.network),
+        "name": annotation(CONFIG_NAME).unwrap_or(&config.network),
         "plugins": chain.plugins,
     });
     let others = |key: &&String| !APPLIERS.iter().any(|prefix| key.starts_with(prefix));

@@ -11,7 +11,7 @@ pub(super) const IFACER: &str = "ifacer";
 
 /// An attachment that no configuration can be made of.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unusable {
+pub(crate) enum Unusable {
     #[error("no spec.{0} specified")]
     NoBlock(&'static str),
     #[error("master can't be empty")]
@@ -35,11 +35,11 @@ pub(super) enum Unusable {
 /// Why a text is no JSON; comparable, as `serde_json::Error` is not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct JsonFault(String);
+pub(crate) struct JsonFault(String);
 
 /// The plugins of a network, and those that are left out since no node has them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Chain {
+pub(crate) struct Chain {
     pub(super) plugins: Vec<Value>,
     pub(super) omitted: Vec<&'static str>,
     /// Resource of the device that Multus hands to the plugin.
@@ -51,7 +51,7 @@ pub(super) struct Chain {
 /// Source of the keys: the documentation of each plugin; `vlanMode`, and `vlanId` in manual mode alone, are those of our
 /// `vlan`. The bond of several masters, and a VLAN between the master and a macvlan or ipvlan interface, must exist on the
 /// node unless `ifacer` is there to make them.
-pub(super) fn chain(spec: &MultusConfigSpec, present: &BTreeSet<String>) -> Result<Chain, Unusable> {
+pub(crate) fn chain(spec: &MultusConfigSpec, present: &BTreeSet<String>) -> Result<Chain, Unusable> {
     let mut chain = Chain::default();
     let mut omitted = Vec::new();
     let ipam = |pools: Option<&Pools>| (!spec.disable_ipam).then(|| ipam(pools));
