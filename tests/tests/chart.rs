@@ -5,6 +5,8 @@
 
 #[path = "chart/controller.rs"]
 mod controller;
+#[path = "chart/multus.rs"]
+mod multus;
 #[cfg(feature = "api-server")]
 #[path = "chart/upgrades.rs"]
 mod upgrades;
