@@ -4,6 +4,7 @@
 use anyhow::ensure;
 use kube::api::PostParams;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tests::cluster::{CHANGING, Cluster, MATCHING, OTHER, SOON, SUB_ENI, in_node, networked, sleeping};
@@ -18,12 +19,33 @@ fn on_nodes() -> Vec<String> {
     [MATCHING, CHANGING, OTHER].map(|node| in_node(node, &format!("{list} | sort"))).to_vec()
 }
 
-/// WH-21: with a network or without, pods are created before, during and after. How many.
-async fn create_until(cluster: &Cluster, stop: &AtomicBool) -> usize {
+/// What the test sees of the release.
+#[derive(Default)]
+struct Seen {
+    installed: AtomicBool,
+    gone: AtomicBool,
+}
+
+/// Says that it is gone when this is dropped, after a failure too.
+struct Gone<'a>(&'a Seen);
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.0.gone.store(true, Ordering::Relaxed);
+    }
+}
+
+/// WH-21: pods are created all the while, from the end of the install on with a network too. (Before, a policy of `Fail` holds
+/// for the seconds until the first controllers are ready.) How many.
+async fn create_until_gone(cluster: &Cluster, seen: &Seen) -> usize {
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let mut created = 0;
-    while !stop.load(Ordering::Relaxed) {
-        for pod in [networked("with", "spiderpool/any"), sleeping("without")] {
+    while !seen.gone.load(Ordering::Relaxed) {
+        let mut pods = vec![sleeping("without")];
+        if seen.installed.load(Ordering::Relaxed) {
+            pods.push(networked("with", "spiderpool/any"));
+        }
+        for pod in pods {
             let pod = serde_json::from_value(pod).expect("a pod");
             cluster.pods().create(&dry, &pod).await.expect("a pod is created while the chart comes and goes");
             created += 1;
@@ -34,9 +56,9 @@ async fn create_until(cluster: &Cluster, stop: &AtomicBool) -> usize {
 }
 
 /// Pods of somebody who knows nothing of us start on one node, one after the other. How many, and how long the slowest took.
-async fn start_until(cluster: &Cluster, stop: &AtomicBool) -> (usize, Duration) {
+async fn start_until_gone(cluster: &Cluster, seen: &Seen) -> (usize, Duration) {
     let (mut started, mut slowest) = (0, Duration::ZERO);
-    while !stop.load(Ordering::Relaxed) {
+    while !seen.gone.load(Ordering::Relaxed) {
         let name = format!("bystander-{started}");
         let mut pod = sleeping(&name);
         pod["spec"]["nodeSelector"] = serde_json::json!({"kubernetes.io/hostname": MATCHING});
@@ -55,9 +77,11 @@ fn helm(arguments: &[&str]) -> String {
 }
 
 /// Install, upgrade, rollback and uninstall, as an administrator does them.
-fn life_of_a_release(said: impl Fn(&str)) {
+fn life_of_a_release(seen: &Seen, said: impl Fn(&str)) {
+    let _gone = Gone(seen);
     let passes = || assert!(helm(&["test", "spiderpool"]).contains("Phase:          Succeeded"));
     multus::install(&[]);
+    seen.installed.store(true, Ordering::Relaxed);
     said("installed");
     passes();
     multus::install(&[
@@ -94,15 +118,14 @@ async fn a_release_comes_changes_and_goes_twice() {
     cluster.until_phase("witness", "Running").await;
 
     for round in ["first", "second"] {
-        let stop = AtomicBool::new(false);
-        let living = async {
-            let began = Instant::now();
-            let said = move |what: &str| println!("{round} release: {what} after {:.0?}", began.elapsed());
-            tokio::task::spawn_blocking(move || life_of_a_release(said)).await.expect("it succeeds");
-            stop.store(true, Ordering::Relaxed);
-        };
-        let ((), created, (started, slowest)) =
-            tokio::join!(living, create_until(&cluster, &stop), start_until(&cluster, &stop));
+        let (seen, began) = (Arc::new(Seen::default()), Instant::now());
+        let shared = Arc::clone(&seen);
+        let living = tokio::task::spawn_blocking(move || {
+            life_of_a_release(&shared, |what| println!("{round} release: {what} after {:.0?}", began.elapsed()));
+        });
+        let (lived, created, (started, slowest)) =
+            tokio::join!(living, create_until_gone(&cluster, &seen), start_until_gone(&cluster, &seen));
+        lived.expect("it succeeds");
         println!(
             "{round} release: {created} pods created meanwhile and {started} started, the slowest in {slowest:.1?}"
         );
