@@ -73,7 +73,7 @@ async fn start_until_gone(cluster: &Cluster, seen: &Seen) -> (usize, Duration) {
 }
 
 fn helm(arguments: &[&str]) -> String {
-    run("helm", [arguments, &["--namespace=kube-system", "--timeout=2m"]].concat())
+    run("helm", [arguments, &["--namespace=kube-system", "--timeout=5m"]].concat())
 }
 
 /// Install, upgrade, rollback and uninstall, as an administrator does them.
