@@ -11,31 +11,22 @@ use tests::multus::{self, CONF};
 use tests::process::{attempt, run};
 use tests::wait;
 
-/// Whether attachments are written as a `SpiderMultusConfig`, which the controller makes a `NetworkAttachmentDefinition` of.
-const BY_CONFIG: bool = false;
-
-/// Makes an attachment and waits until Multus can find it.
+/// Makes an attachment and waits until the controller has made of it what Multus looks for.
 async fn attach(cluster: &Cluster, namespace: &str, name: &str, plugin: Value) {
-    let config = json!({"cniVersion": "1.0.0", "name": name, "plugins": [plugin]}).to_string();
-    let definition = ("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions");
-    let (kind, spec) = if BY_CONFIG {
-        let kind = ("spiderpool.spidernet.io", "v2beta1", "SpiderMultusConfig", "spidermultusconfigs");
-        (kind, json!({"cniType": "custom", "customCNI": config}))
-    } else {
-        (definition, json!({"config": config}))
-    };
-    let objects = |(group, version, kind, plural): (&str, &str, &str, &str)| {
+    let objects = |group, version, kind, plural| {
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
         Api::<DynamicObject>::namespaced_with(cluster.client(), namespace, &resource)
     };
-    let (group, version, kind_name, _) = kind;
+    let config = json!({"cniVersion": "1.0.0", "name": name, "plugins": [plugin]}).to_string();
     let object = json!({
-        "apiVersion": format!("{group}/{version}"), "kind": kind_name, "metadata": {"name": name}, "spec": spec,
+        "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderMultusConfig", "metadata": {"name": name},
+        "spec": {"cniType": "custom", "customCNI": config},
     });
+    let configs = objects("spiderpool.spidernet.io", "v2beta1", "SpiderMultusConfig", "spidermultusconfigs");
     let apply = PatchParams::apply("tests").force();
-    objects(kind).patch(name, &apply, &Patch::Apply(object)).await.expect("an attachment is created");
-    wait::until(format!("the definition of {namespace}/{name}"), SOON, async || objects(definition).get(name).await)
-        .await;
+    configs.patch(name, &apply, &Patch::Apply(object)).await.expect("an attachment is created");
+    let definitions = objects("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions");
+    wait::until(format!("the definition of {namespace}/{name}"), SOON, async || definitions.get(name).await).await;
 }
 
 fn namespace(name: &str) {

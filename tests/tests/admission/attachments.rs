@@ -133,3 +133,22 @@ async fn a_controller_that_knows_nothing_yet_does_not_guess() {
     let pod = stage.pod("default", &annotated("spiderpool/vlan")).await;
     assert_eq!(pod.requested(0, SUB_ENI), Some("1"));
 }
+
+/// WH-21: an uninstall takes the rights a moment before the API server stops asking. What is known counts, and nobody is held
+/// up for the rest.
+#[tokio::test]
+async fn a_controller_that_lost_its_rights_holds_nobody_up() {
+    let (stage, controller) = staged(&[]).await;
+    let binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/spiderpool-controller";
+    send(&stage.admin, "DELETE", binding, super::JSON, Vec::new()).await.expect("answers").accepted();
+    let mut asked = 0;
+    wait::until("a question that the API server refuses", SOON, async || {
+        asked += 1;
+        let pod = stage.pod("team-a", &annotated(&format!("spiderpool/nowhere-{asked}"))).await;
+        assert!(pod.warnings.iter().any(|text| text.contains("there is no attachment")), "{pod:?}");
+        ensure!(controller.logged().contains("may not look attachments up"), "not yet");
+        Ok(())
+    })
+    .await;
+    assert_eq!(stage.pod("team-a", &annotated("spiderpool/vlan")).await.requested(0, SUB_ENI), Some("1"));
+}

@@ -42,6 +42,14 @@ impl Live {
 async fn ask(client: Client, (namespace, name): (String, String)) -> Result<Attachment, NotAsked> {
     let api = Api::<DynamicObject>::namespaced_with(client, &namespace, &configs());
     let object = timeout(ANSWER, api.get_opt(&name)).await.map_err(|_| NotAsked::Slow)?;
-    let object = object.map_err(|error| NotAsked::Failed(Arc::new(error)))?;
+    let object = match object {
+        // Without rights nobody will answer this controller any more: they went with the release, a moment before it. What
+        // the cluster has of ours was known by its watch; nobody's pods are held up for the rest.
+        Err(kube::Error::Api(refusal)) if matches!(refusal.code, 401 | 403) => {
+            tracing::warn!(%refusal, "may not look attachments up; taken as missing");
+            None
+        }
+        object => object.map_err(|error| NotAsked::Failed(Arc::new(error)))?,
+    };
     Ok(object.map_or(Attachment::Missing, |object| Config::of(&object).by_own_name()))
 }
