@@ -24,7 +24,7 @@ impl Leading {
     /// Returns once it has begun or ended, or was prolonged.
     pub(crate) async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

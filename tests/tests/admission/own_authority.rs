@@ -135,7 +135,7 @@ async fn grant(stage: &Stage) {
 /// A pod that one or the other controller is asked about.
 fn pod(which: usize) -> Value {
     let mut annotations = json!({"k8s.v1.cni.cncf.io/networks": "spiderpool/vlan"});
-    if which % 2 == 0 {
+    if which.is_multiple_of(2) {
         annotations["cni.spidernet.io/for"] = "the first entry".into();
     }
     pod_with(&annotations)
@@ -214,12 +214,13 @@ async fn authorities_change_under_a_stream_of_pods() {
     let failed = answers.iter().filter(|answer| answer.status != 201).count();
     let first = answers.iter().map(|answer| answer.begun).min().expect("answers");
     let last = answers.iter().map(|answer| answer.begun).max().expect("answers");
-    let rate = Duration::from_secs(u64::try_from(answers.len()).expect("few")).div_duration_f64(last - first);
+    let span = last.saturating_sub(first);
+    let rate = Duration::from_secs(u64::try_from(answers.len()).expect("few")).div_duration_f64(span);
     let mut times: Vec<Duration> = answers.iter().map(|answer| answer.took).collect();
     times.sort_unstable();
     println!(
         "{certificates} certificates of {authorities} authorities in {:.0?} under {rate:.0} pods/s: {} pods created, {failed} failed; median {:.1?}, p99 {:.1?}, slowest {:.0?}; {handshakes} handshakes of our own, none failed",
-        last - first,
+        span,
         answers.len() - failed,
         times[times.len() / 2],
         times[times.len() * 99 / 100],
