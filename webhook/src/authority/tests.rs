@@ -83,6 +83,8 @@ struct World {
 
 /// API servers and controllers are never so far behind in what they watch, in seconds.
 const BEHIND: i64 = 20;
+/// One that only shows what is in the Secret may have lost its connection.
+const LONG_BEHIND: i64 = 600;
 
 impl World {
     fn new() -> Self {
@@ -153,7 +155,7 @@ impl World {
 
     /// What controllers may show now: those that are behind, and what they fell back on when the Secret had none.
     fn shown(&self) -> Vec<Certificate> {
-        let first = self.secret.index_at(self.now - BEHIND);
+        let first = self.secret.index_at(self.now - LONG_BEHIND);
         let pair = |state: &State| state.shown.as_ref().map(|shown| shown.certificate.clone());
         let before = self.secret.0[..first].iter().rev().find_map(|(_, state)| pair(state));
         let recent: Vec<_> = self.secret.0[first..].iter().map(|(_, state)| pair(state)).collect();
