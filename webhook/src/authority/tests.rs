@@ -297,7 +297,7 @@ fn nothing_is_done_until_it_is_time() {
     assert_eq!((first.bundle.len(), first.shown.is_some(), world.secret.0.len()), (1, true, 2));
     world.pass(0, 0, false);
     let trust = world.trust(0);
-    assert_eq!(plan(&first, &trust, &world.names, START, &life), Plan::Wait(Duration::from_secs(2400)));
+    assert_eq!(plan(&first, &trust, &world.names, START, &life), Plan::Wait(Duration::from_mins(40)));
     assert!(matches!(plan(&first, &trust, &world.names, START + 2400, &life), Plan::Do(Step::Issue)));
     assert!(matches!(plan(&first, &trust, &world.names, START + 9600, &life), Plan::Do(Step::Announce { .. })));
     let other = ["other.example".to_owned()];
