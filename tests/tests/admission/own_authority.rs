@@ -190,7 +190,7 @@ fn requested(answer: &Answer) -> bool {
 /// the API server, nor one of a client that trusts what the webhooks trust at that moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn authorities_change_under_a_stream_of_pods() {
-    let pair = Pair::ready(18).await;
+    let pair = Pair::ready(30).await;
     let before = pair.failed_calls().await;
     let stop = AtomicBool::new(false);
     let watching = async {
@@ -227,8 +227,8 @@ async fn authorities_change_under_a_stream_of_pods() {
         times[times.len() - 1],
     );
     assert_eq!(failed, 0, "{}", pair.logs());
-    assert!(authorities >= 3 && certificates >= 7, "{certificates}, {authorities}\n{}", pair.logs());
-    assert!(pair.logged("authority retired") >= 2, "{}", pair.logs());
+    assert!(authorities >= 2 && certificates >= 5, "{certificates}, {authorities}\n{}", pair.logs());
+    assert!(pair.logged("authority retired") >= 1, "{}", pair.logs());
     if std::env::var_os("CONTROLLER_BINARY").is_some() {
         assert!(rate > 190.0, "promised: under 200 pods a second");
     }
@@ -262,7 +262,7 @@ impl Pair {
             .collect()
     }
 
-    /// Dry runs by `h2load`, half of them for each controller: two changes of authority pass meanwhile.
+    /// Dry runs by `h2load`, half of them for each controller: a change of authority passes meanwhile.
     async fn under_load(&self, per_second: u32) -> Vec<Measured> {
         let folder = self.stage.folder.path();
         let log = |which: usize| folder.join(format!("load-{which}.tsv"));
