@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 
 /// A configuration that passed every check.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a file, each of its own")]
 pub struct Conf {
     /// `enableIPv4`: whether pods get IPv4 addresses.
     pub ipv4: bool,

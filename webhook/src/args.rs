@@ -24,7 +24,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run until SIGTERM.
-    Daemon(Daemon),
+    Daemon(Box<Daemon>),
     /// Create a pod that names a network, as a dry run; fails if no controller was asked about it.
     Check(Check),
 }

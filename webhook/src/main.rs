@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let args::Args { command, log_level, log_format } = args::Args::parse();
     runtime::log::init(log_level, log_format);
     let outcome = match command {
-        args::Command::Daemon(daemon) => run::run(daemon),
+        args::Command::Daemon(daemon) => run::run(*daemon),
         args::Command::Check(check) => check::run(check),
     };
     match outcome {

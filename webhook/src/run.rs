@@ -27,13 +27,12 @@ pub(crate) fn run(args: Daemon) -> anyhow::Result<()> {
 
 async fn serve(args: Daemon) -> anyhow::Result<()> {
     let conf = conf_file::load(&args.config_path, Conf::parse)?;
-    let source = match Wanted::of(args.own, &args.namespace)? {
-        Some(wanted) => Source::Own(wanted),
-        None => {
-            let files = Files { certificate: args.tls_server_cert, key: args.tls_server_key };
-            let pair = certificate::load(&files).context("the webhook has no certificate")?;
-            Source::Files(files, pair)
-        }
+    let source = if let Some(wanted) = Wanted::of(args.own, &args.namespace)? {
+        Source::Own(wanted)
+    } else {
+        let files = Files { certificate: args.tls_server_cert, key: args.tls_server_key };
+        let pair = certificate::load(&files).context("the webhook has no certificate")?;
+        Source::Files(files, pair)
     };
     let mut config = kube::Config::infer().await.context("cannot tell where the API server is")?;
     config.read_timeout = Some(SILENCE);

@@ -68,8 +68,8 @@ fn authority(now: i64, lifetimes: &Lifetimes) -> Result<Authority, CannotMake> {
     let pair = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
     let mut params = params(&[], now, now.saturating_add(lifetimes.authority))?;
     // Verifiers look for authorities by name: each has its own.
-    let mark: String = pair.der_bytes().iter().skip(1).take(8).map(|byte| format!("{byte:02x}")).collect();
-    params.distinguished_name.push(DnType::CommonName, format!("spiderpool-controller-ca {mark}"));
+    let mark = pair.der_bytes().iter().skip(1).take(8).fold(0_u64, |mark, byte| (mark << 8) | u64::from(*byte));
+    params.distinguished_name.push(DnType::CommonName, format!("spiderpool-controller-ca {mark:016x}"));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     let certificate = read(&params.self_signed(&pair)?)?;

@@ -27,7 +27,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 /// Half of what is waited at the most: jitter comes on top.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Between two looks of one that may not do anything.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// A step came to nothing.
 #[derive(Debug, thiserror::Error)]

@@ -121,26 +121,34 @@ pub(super) fn plan(state: &State, trust: &Trust, names: &[String], now: i64, lif
             None | Some(Duration::ZERO) => return Plan::Do(Step::Promote),
             Some(left) => soonest.within(left),
         }
-    } else if now >= signer.last_third() {
-        return Plan::Do(Step::Announce { beside: base(&[]) });
-    } else {
+    }
+
+    let is_own = shown.is_some_and(|shown| authority.is_some_and(|authority| shown.is_of(authority)));
+    if let Some(authority) = authority {
+        let is_wanted = is_own && shown.is_some_and(|shown| shown.names == names);
+        let due = shown.filter(|_| is_wanted).map_or(now, Certificate::last_third);
+        // At the end of an authority a new certificate would live no longer than the one that there is.
+        let longer = !is_wanted || shown.is_none_or(|shown| authority.not_after > shown.not_after);
+        let untrusted = lifetimes.overlap.saturating_sub(trust.in_authority(authority));
+        if !longer {
+            // Only the next authority helps.
+        } else if now < due {
+            soonest.at(due);
+        } else if is_own || untrusted.is_zero() || trusted().next().is_none() {
+            return Plan::Do(Step::Issue);
+        } else {
+            soonest.within(untrusted);
+        }
+    }
+    // After the certificate: that one may be about to end.
+    if next.is_none() {
+        if now >= signer.last_third() {
+            return Plan::Do(Step::Announce { beside: base(&[]) });
+        }
         soonest.at(signer.last_third());
     }
-    let Some(authority) = authority else { return Plan::Wait(soonest.wait) };
-
-    let is_own = shown.is_some_and(|shown| shown.is_of(authority));
-    let due = shown.is_none_or(|shown| !is_own || shown.names != names || now >= shown.last_third());
-    // At the end of an authority a new certificate would live no longer than the one that there is.
-    let longer = shown.is_none_or(|shown| !is_own || shown.names != names || authority.not_after > shown.not_after);
-    if due && longer {
-        let left = lifetimes.overlap.saturating_sub(trust.in_authority(authority));
-        if is_own || left.is_zero() || trusted().next().is_none() {
-            return Plan::Do(Step::Issue);
-        }
-        soonest.within(left);
-    }
-    if let Some(shown) = shown.filter(|_| is_own && longer) {
-        soonest.at(shown.last_third());
+    if authority.is_none() {
+        return Plan::Wait(soonest.wait);
     }
 
     let gone = shown.filter(|_| is_own).map(|shown| shown.made().saturating_add(lifetimes.linger));

@@ -149,3 +149,57 @@ pub(super) async fn patch(
         Err(error) => Err(CannotPatch::Refused(error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authority::issue::apply;
+    use crate::authority::plan::{Lifetimes, Step};
+    use crate::authority::state::{State, bundle};
+    use k8s_openapi::ByteString;
+    use serde_json::json;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn entries(bundles: &[&[Certificate]]) -> Known<Configuration> {
+        let entry = |(at, trusted): (usize, &&[Certificate])| {
+            let config = json!({"url": "https://localhost", "caBundle": ByteString(bundle(trusted).into_bytes())});
+            json!({"name": at.to_string(), "clientConfig": config, "sideEffects": "None", "admissionReviewVersions": []})
+        };
+        let entries: Vec<Value> = bundles.iter().enumerate().map(entry).collect();
+        let object: MutatingWebhookConfiguration = serde_json::from_value(
+            json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {}, "webhooks": entries}),
+        )
+        .expect("a configuration");
+        Known::There(Configuration::from(&object))
+    }
+
+    /// What an entry loses is not trusted by all, from that moment, however long it was before.
+    #[test]
+    fn trust_counts_from_when_the_last_entry_was_seen_to_have_it() {
+        let lifetimes = Lifetimes::of(Duration::from_hours(1));
+        let make = || apply(&Step::Make, &State::default(), &["a".to_owned()], 0, &lifetimes).expect("it can be made");
+        let (one, other) = (make().bundle, make().bundle);
+        let both = [one.clone(), other.clone()].concat();
+        let start = Instant::now();
+        let mut seen = Seen::default();
+        seen.take((Kind::Validating, Known::Absent), start);
+        assert!(seen.trust(start).is_none(), "the other one is not known");
+        let mut after = |seconds: u32, known| {
+            let now = start + SECOND * seconds;
+            seen.take((Kind::Mutating, known), now);
+            let trust = seen.trust(now);
+            trust.map(|trust| trust.all.into_iter().map(|(_, since)| since.as_secs()).collect::<Vec<_>>())
+        };
+        assert_eq!(after(1, entries(&[&one, &one])), Some(vec![0]));
+        assert_eq!(after(5, entries(&[&both, &one])), Some(vec![4]));
+        assert_eq!(after(9, entries(&[&both, &both])), Some(vec![8, 0]));
+        assert_eq!(after(10, entries(&[&both, &both])), Some(vec![9, 1]));
+        assert_eq!(after(11, entries(&[&both, &both, &[]])), Some(vec![]), "a new entry");
+        assert_eq!(after(12, entries(&[&both, &both, &both])), Some(vec![0, 0]));
+        assert_eq!(after(13, Known::Unknown), None, "the watch broke");
+        assert_eq!(after(14, entries(&[&both])), Some(vec![0, 0]));
+        assert_eq!(after(15, Known::Absent), Some(vec![]));
+        assert!(seen.trust(start + SECOND * 20).is_some_and(|trust| trust.none == Some(SECOND * 5)));
+    }
+}
