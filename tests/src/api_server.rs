@@ -130,6 +130,11 @@ impl ApiServer {
         self.try_client(user).await.expect("the server answered before")
     }
 
+    /// Where it answers.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// A kubeconfig file for `user`.
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         let authority = self.folder.path().join("pki/apiserver.crt");

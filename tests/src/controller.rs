@@ -134,7 +134,12 @@ impl Stage {
     /// Grants the controller's user what the chart grants to its account.
     pub async fn grant(&self) {
         self.create("/api/v1/namespaces", &json!({"metadata": {"name": "kube-system"}})).await;
-        for mut document in rendered("controller/rbac.yaml", &[]) {
+        self.grant_more("controller/rbac.yaml", &[]).await;
+    }
+
+    /// Grants the controller's user what this template of the chart grants to its account.
+    pub async fn grant_more(&self, template: &str, more: &[&str]) {
+        for mut document in rendered(template, more) {
             match document["kind"].as_str() {
                 Some(kind @ ("ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding")) => {
                     let part = match document["metadata"]["namespace"].as_str() {
@@ -175,6 +180,21 @@ impl Stage {
         .await;
     }
 
+    /// Holds the controller's user to what the chart holds its account to.
+    pub async fn hold(&self) {
+        for document in rendered("controller/namespaces.yaml", &[]) {
+            let account = "system:serviceaccount:kube-system:spiderpool-controller";
+            assert!(document["kind"] != "ValidatingAdmissionPolicy" || document.to_string().contains(account));
+            let document: Value =
+                serde_json::from_str(&document.to_string().replace(account, CONTROLLER)).expect("JSON");
+            let plural = match document["kind"].as_str() {
+                Some("ValidatingAdmissionPolicy") => "validatingadmissionpolicies",
+                _ => "validatingadmissionpolicybindings",
+            };
+            self.create(&format!("/apis/admissionregistration.k8s.io/v1/{plural}"), &document).await.accepted();
+        }
+    }
+
     /// The configuration of the quick start.
     pub fn conf() -> String {
         let rules = "[{defaultMaxCount: 256}]}, masterNIC: {rules: [{includeInterfaces: ['eth*']}]";
@@ -207,20 +227,25 @@ impl Stage {
 
     /// Starts a controller; it may not be ready yet.
     pub fn controller(&self, conf: &str) -> Controller {
+        let at = |name: &str| self.folder.path().join(name).display().to_string();
+        let files = [format!("--tls-server-cert={}", at("tls.crt")), format!("--tls-server-key={}", at("tls.key"))];
+        self.controller_with(conf, &files)
+    }
+
+    /// Starts a controller that has its certificate from elsewhere.
+    pub fn controller_with(&self, conf: &str, tls: &[String]) -> Controller {
         let file = self.folder.path().join("conf.yml");
         std::fs::write(&file, conf).expect("writable");
         let (webhook, admin) = (free_port(), SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())));
         let log = self.folder.path().join(format!("controller-{webhook}.log"));
-        let at = |name: &str| self.folder.path().join(name).display().to_string();
-        let arguments = [
+        let fixed = [
             "daemon".to_owned(),
             "--threads=1".to_owned(),
             format!("--config-path={}", file.display()),
-            format!("--tls-server-cert={}", at("tls.crt")),
-            format!("--tls-server-key={}", at("tls.key")),
             format!("--webhook-address=127.0.0.1:{webhook}"),
             format!("--admin-address={admin}"),
         ];
+        let arguments = [&fixed[..], tls].concat();
         let kubeconfig = self.server.kubeconfig(CONTROLLER).display().to_string();
         let name = format!("controller-{webhook}");
         let env = [

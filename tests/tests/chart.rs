@@ -3,6 +3,8 @@
 //!
 //! `make golden` writes the goldens anew.
 
+#[path = "chart/certificates.rs"]
+mod certificates;
 #[path = "chart/controller.rs"]
 mod controller;
 #[cfg(feature = "api-server")]
@@ -79,7 +81,7 @@ fn renders_as_reviewed() {
         "controller-monitoring",
         rendered(&["--show-only=templates/controller/monitoring.yaml", "--set", &monitoring.join(",")])
     );
-    let webhooks = "multus.multusCNI.defaultCniCRName=net,spiderpoolController.podResourceInject.namespaceLabel=true";
+    let webhooks = "multus.multusCNI.defaultCniCRName=net";
     insta::assert_snapshot!(
         "webhooks",
         reviewed(&[
@@ -90,6 +92,16 @@ fn renders_as_reviewed() {
             webhooks
         ])
     );
+    for method in ["self", "certmanager"] {
+        let method = format!("spiderpoolController.tls.method={method}");
+        let show = ["certificate", "webhook"].map(|name| format!("--show-only=templates/controller/{name}.yaml"));
+        let show = show.each_ref().map(String::as_str);
+        let name = method.rsplit_once('=').expect("a method").1;
+        insta::assert_snapshot!(
+            format!("certificates-{name}"),
+            reviewed(&[&show[..], &["-f", "docs/examples/quick-start.yaml", "--set", &method]].concat())
+        );
+    }
     insta::assert_snapshot!("quick-start", reviewed(&["-f", "docs/examples/quick-start.yaml"]));
 }
 
@@ -143,6 +155,8 @@ fn a_misspelt_or_mistyped_value_is_refused_by_name() {
         ("spiderpoolController.podResourceInject.failurePolicy.multus=Maybe".to_owned(), "multus"),
         ("spiderpoolController.podResourceInject.enable=true".to_owned(), "enable"),
         ("spiderpoolController.tls.method=magic".to_owned(), "method"),
+        ("spiderpoolController.tls.self.validDays=0".to_owned(), "validDays"),
+        ("spiderpoolController.tls.certmanager.issuer=x".to_owned(), "issuer"),
         ("multus.multusCNI.defaultCniCRName=a/b/c".to_owned(), "defaultCniCRName"),
         ("spiderpoolController.podDisruptionBudget.maxUnavailable=-1".to_owned(), "maxUnavailable"),
         ("spiderpoolController.podDisruptionBudget.maxUnavailable=one".to_owned(), "maxUnavailable"),
@@ -254,7 +268,8 @@ fn names_that_look_like_numbers_stay_texts() {
 #[test]
 fn alerts_and_dashboard_ask_for_metrics_that_exist() {
     let agent = include_str!("../../device-plugin/src/metrics.rs");
-    let controller = include_str!("../../webhook/src/metrics.rs");
+    let controller =
+        concat!(include_str!("../../webhook/src/metrics.rs"), include_str!("../../webhook/src/authority/metrics.rs"));
     let mut asked = 0;
     for text in [
         include_str!("../../charts/spiderpool/templates/agent/monitoring.yaml"),

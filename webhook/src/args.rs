@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Controller of Spiderpool.
 #[derive(Debug, Parser)]
@@ -42,6 +43,9 @@ pub(crate) struct Daemon {
     #[arg(long, value_name = "FILE", default_value = "/etc/tls/tls.key")]
     pub(crate) tls_server_key: PathBuf,
 
+    #[command(flatten)]
+    pub(crate) own: OwnAuthority,
+
     /// Address and port of the webhook.
     #[arg(long, env = "SPIDERPOOL_WEBHOOK_ADDRESS", value_name = "ADDRESS", default_value = "0.0.0.0:5722")]
     pub(crate) webhook_address: SocketAddr,
@@ -65,6 +69,26 @@ pub(crate) struct Daemon {
     /// Worker threads.
     #[arg(long, env = "SPIDERPOOL_THREADS", value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: u8,
+}
+
+/// With the first of these the controllers make authority and certificate themselves, and no files are read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OwnAuthority {
+    /// Secret that the controllers keep authority and certificate in.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tls_self_secret: Option<String>,
+
+    /// Names of the certificate.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "tls_self_secret")]
+    pub(crate) tls_self_names: Vec<String>,
+
+    /// Name of the webhook configurations that are to trust it.
+    #[arg(long, value_name = "NAME", requires = "tls_self_secret")]
+    pub(crate) tls_self_webhooks: Option<String>,
+
+    /// How long a certificate lives; the authority lives four times as long.
+    #[arg(long, value_name = "HOURS", default_value = "2160h", value_parser = crate::authority::lifetime)]
+    pub(crate) tls_self_valid: Duration,
 }
 
 #[derive(Debug, clap::Args)]

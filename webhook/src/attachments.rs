@@ -5,11 +5,12 @@ mod definition;
 mod index;
 mod live;
 mod lookup;
+mod values;
 mod watch;
 
 pub(crate) use config::{Config, READY};
 pub(crate) use definition::{Definition, FIELD_MANAGER, Made};
 pub(crate) use index::Index;
 pub(crate) use live::Live;
-pub(crate) use lookup::Lookup;
-pub(crate) use watch::{RENEW_SECONDS, configs, definitions, resilient, watch};
+pub(crate) use lookup::{Lookup, SYNC, Unresolved, WAIT};
+pub(crate) use watch::{configs, definitions, watch};

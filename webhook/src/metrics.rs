@@ -16,6 +16,8 @@ pub(crate) struct Metrics {
     pub(crate) warnings: Counter,
     pub(crate) connections_refused: Counter,
     pub(crate) lookups: Family<Outcome, Counter>,
+    pub(crate) namespace_lookups: Family<Outcome, Counter>,
+    pub(crate) namespace_labels: Family<Outcome, Counter>,
     pub(crate) configs: Gauge,
     pub(crate) definitions: Gauge,
     pub(crate) not_ready: Gauge,
@@ -52,6 +54,8 @@ impl Metrics {
             warnings: Counter::default(),
             connections_refused: Counter::default(),
             lookups: Family::default(),
+            namespace_lookups: Family::default(),
+            namespace_labels: Family::default(),
             configs: Gauge::default(),
             definitions: Gauge::default(),
             not_ready: Gauge::default(),
@@ -82,6 +86,16 @@ impl Metrics {
             found.connections_refused,
         );
         registry.register("lookups", "Attachments that had to be asked for, by outcome", found.lookups);
+        registry.register(
+            "namespace_lookups",
+            "Namespaces that had to be asked for, by outcome",
+            found.namespace_lookups,
+        );
+        registry.register(
+            "namespace_labels",
+            "Labels of namespaces that follow their annotations, by outcome",
+            found.namespace_labels,
+        );
         registry.register("multus_configs", "SpiderMultusConfigs that are known", found.configs);
         registry.register(
             "network_attachment_definitions",

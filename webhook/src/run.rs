@@ -1,12 +1,14 @@
 //! Wires the controller and runs it to its end.
 
-use crate::admission::certificate::{self, Files};
+use crate::admission::certificate::{self, Files, Pair};
 use crate::admission::{Beside, Handler, Objects, server};
 use crate::args::Daemon;
 use crate::attachments::{self, Live, Lookup};
-use crate::lease::{self, Candidate};
+use crate::authority::{self, First, Wanted};
+use crate::by_annotation::ByAnnotation;
+use crate::lease::{self, Candidate, Leading};
 use crate::metrics::{Metrics, count};
-use crate::{definitions, events, nodes, pools};
+use crate::{definitions, events, namespaces, nodes, pools};
 use anyhow::Context;
 use k8s_api::conf::Conf;
 use prometheus_client::registry::Registry;
@@ -25,13 +27,20 @@ pub(crate) fn run(args: Daemon) -> anyhow::Result<()> {
 
 async fn serve(args: Daemon) -> anyhow::Result<()> {
     let conf = conf_file::load(&args.config_path, Conf::parse)?;
-    let files = Files { certificate: args.tls_server_cert, key: args.tls_server_key };
-    let pair = certificate::load(&files).context("the webhook has no certificate")?;
+    let source = match Wanted::of(args.own, &args.namespace)? {
+        Some(wanted) => Source::Own(wanted),
+        None => {
+            let files = Files { certificate: args.tls_server_cert, key: args.tls_server_key };
+            let pair = certificate::load(&files).context("the webhook has no certificate")?;
+            Source::Files(files, pair)
+        }
+    };
     let mut config = kube::Config::infer().await.context("cannot tell where the API server is")?;
     config.read_timeout = Some(SILENCE);
     let client = kube::Client::try_from(config)?;
     let mut registry = Registry::with_prefix("spiderpool_controller");
     let metrics = Metrics::register(&mut registry);
+    let of_authority = matches!(source, Source::Own(_)).then(|| authority::Metrics::register(&mut registry));
     let address = every_address(args.admin_address);
     let admin = runtime::admin::bind::<fn() -> String>(address, "spiderpoolController.httpPort", registry, [])?;
     let listener = server::listen(every_address(args.webhook_address))?;
@@ -40,12 +49,15 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     let gate = Gate::default();
     let (index, watch_attachments) =
         attachments::watch(client.clone(), gate.hold("network attachments"), metrics.clone());
+    let (namespaces, watch_namespaces) = namespaces::watch(client.clone(), gate.hold("namespaces"));
     let (offers, watch_nodes) = nodes::watch(client.clone());
     // Not waited for: pods are judged without.
     let recent = pools::Recent::default();
     let (known_pools, watch_pools) = pools::watch(client.clone(), recent.clone());
-    let (pair, watch_pair) =
-        certificate::watch(files, pair, metrics.clone()).context("cannot watch the certificate")?;
+    let candidate = Candidate { namespace: args.namespace, lease: args.lease, identity: args.pod_name.clone() };
+    let (leading, hold_lease) = lease::hold(client.clone(), candidate, metrics.leads.clone(), tasks.stop());
+    let authority_metrics = (metrics.clone(), of_authority.unwrap_or_default());
+    let pair = source.shown(&mut tasks, &gate, &client, leading.clone(), authority_metrics)?;
     let told = metrics.clone();
     let (conf, watch_conf) = conf_file::watch(args.config_path, conf, Conf::parse, move |reading| {
         let (outcome, valid) = match reading {
@@ -56,36 +68,79 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
         told.conf_valid.set(valid);
     })
     .context("cannot watch conf.yml")?;
-    let candidate = Candidate { namespace: args.namespace, lease: args.lease, identity: args.pod_name.clone() };
-    let (leading, hold_lease) = lease::hold(client.clone(), candidate, metrics.leads.clone(), tasks.stop());
     let (events, write_events) = events::writer(client.clone(), args.pod_name);
     let keep_definitions =
-        definitions::keep(client.clone(), index.clone(), conf.clone(), leading, events, metrics.clone());
+        definitions::keep(client.clone(), index.clone(), conf.clone(), leading.clone(), events, metrics.clone());
+    let mirror = namespaces::mirror(client.clone(), namespaces.clone(), leading, conf.clone(), metrics.clone());
     let refused = metrics.connections_refused.clone();
+    let namespaces = namespaces::Lookup::new(namespaces, client.clone(), metrics.clone());
+    let by_annotation = ByAnnotation::new(conf.clone(), index.clone(), namespaces);
+    let known_attachments = index.clone();
+    let lookup = Lookup::new(index, Live::new(client.clone(), metrics.clone()));
     let recent_networks = pools::Recent::default();
-    let beside =
-        Beside { attachments: index.clone(), pools: known_pools, recent, recent_networks, client: client.clone() };
+    let beside = Beside { attachments: known_attachments, pools: known_pools, recent, recent_networks, client };
     let (of_objects, counted) = (conf.clone(), metrics.clone());
-    let handler = Handler::new(conf, Lookup::new(index, Live::new(client, metrics.clone())), offers, metrics);
+    let handler = Handler::new(conf, by_annotation, lookup, offers, metrics);
     let objects = Objects::new(of_objects, beside, counted, &handler);
-    let serve = server::serve(listener, pair, handler, objects, refused, tasks.stop());
-    // Attachments and pools are followed for as long as objects are judged, which is a little longer than until the signal to stop.
+    let stop = tasks.stop();
+    let serve = async move {
+        match stop.run_until_cancelled(pair.pair()).await {
+            Some(pair) => server::serve(listener, pair, handler, objects, refused, stop).await,
+            None => Ok(()),
+        }
+    };
+    // Attachments, namespaces and pools are followed for as long as objects are judged, which is a little longer than until
+    // the signal to stop.
     let serve = async {
         tokio::select! {
             ended = serve => ended,
             never = watch_attachments => match never {},
+            never = watch_namespaces => match never {},
             never = watch_pools => match never {},
         }
     };
 
     tasks.spawn_dropped_at_stop("watching Nodes", watch_nodes);
-    tasks.spawn_dropped_at_stop("watching the certificate", watch_pair);
     tasks.spawn_dropped_at_stop("watching conf.yml", watch_conf);
     tasks.spawn_dropped_at_stop("writing events", write_events);
     tasks.spawn_dropped_at_stop("keeping definitions", keep_definitions);
+    tasks.spawn_dropped_at_stop("labelling namespaces", mirror);
     tasks.spawn("holding the lease", hold_lease);
     tasks.spawn("serving the webhook", serve);
     tasks.spawn("reporting readiness", gate.open(admin.readiness(), tasks.stop()));
     admin.spawn();
     Ok(tasks.run(server::GRACE).await?)
+}
+
+/// Where the certificate comes from.
+enum Source {
+    Files(Files, Pair),
+    Own(Wanted),
+}
+
+impl Source {
+    /// The pair in use; starts what keeps it.
+    fn shown(
+        self,
+        tasks: &mut Tasks,
+        gate: &Gate,
+        client: &kube::Client,
+        leading: Leading,
+        metrics: (Metrics, authority::Metrics),
+    ) -> anyhow::Result<First> {
+        match self {
+            Self::Files(files, pair) => {
+                let watched = certificate::watch(files, pair, metrics.0);
+                let (pair, watch) = watched.context("cannot watch the certificate")?;
+                tasks.spawn_dropped_at_stop("watching the certificate", watch);
+                Ok(First::There(pair))
+            }
+            Self::Own(wanted) => {
+                let (first, show, keep) = authority::run(client, wanted, leading, gate.hold("certificate"), metrics);
+                tasks.spawn_dropped_at_stop("showing the certificate", show);
+                tasks.spawn_dropped_at_stop("keeping the certificate", keep);
+                Ok(first)
+            }
+        }
+    }
 }

@@ -56,7 +56,52 @@ service:
   namespace: {{ .root.Release.Namespace | quote }}
   path: {{ .path }}
   port: {{ .root.Values.spiderpoolController.webhookPort }}
-caBundle: {{ .ca | quote }}
+{{- with .ca }}
+caBundle: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* DNS names of the controller's certificate, of (list . extra), as JSON. The first is the one that API servers call. */}}
+{{- define "spiderpool.controller.names" -}}
+{{- $root := index . 0 }}{{ $name := $root.Values.spiderpoolController.name }}
+{{- $service := printf "%s.%s.svc" $name $root.Release.Namespace }}
+{{- concat (list $service (printf "%s.%s" $name $root.Release.Namespace) (printf "%s.cluster.local" $service)) (index . 1) | toJson }}
+{{- end }}
+
+{{/* What says on a webhook configuration who keeps its caBundle; for both of them. */}}
+{{- define "spiderpool.controller.webhookAnnotations" -}}
+{{- $tls := .Values.spiderpoolController.tls }}
+{{- if eq $tls.method "self" -}}
+annotations:
+  spiderpool.spidernet.io/ca-bundle-from: {{ printf "%s/%s" .Release.Namespace $tls.self.secretName | quote }}
+{{- else if eq $tls.method "certmanager" -}}
+annotations:
+  cert-manager.io/inject-ca-from: {{ printf "%s/%s-server-certs" .Release.Namespace .Values.spiderpoolController.name | quote }}
+{{- end }}
+{{- end }}
+
+{{/* What the controllers have published with method self, base64; also while the method changes to another. */}}
+{{- define "spiderpool.controller.ownBundle" -}}
+{{- lookup "v1" "Secret" .Release.Namespace .Values.spiderpoolController.tls.self.secretName | dig "data" "ca.crt" "" }}
+{{- end }}
+
+{{/* What an entry of the pod webhooks trusts now, base64. */}}
+{{- define "spiderpool.controller.trustedNow" -}}
+{{- $found := lookup "admissionregistration.k8s.io/v1" "MutatingWebhookConfiguration" "" .Values.spiderpoolController.name }}
+{{- with first (dig "webhooks" list $found) }}{{ dig "clientConfig" "caBundle" "" . }}{{ end }}
+{{- end }}
+
+{{/* Seconds before the end of a certificate from which on it should have been renewed. */}}
+{{- define "spiderpool.controller.renewalOverdue" -}}
+{{- $tls := .Values.spiderpoolController.tls }}{{ $day := 86400 }}
+{{- if eq $tls.method "self" -}}
+{{- /* A third is left when it is renewed. */ -}}
+{{- min (mul 14 $day) (div (mul $tls.self.validDays $day) 6) }}
+{{- else if eq $tls.method "certmanager" -}}
+{{- min (mul 14 $day) (div (mul $tls.certmanager.renewBeforeDays $day) 2) }}
+{{- else -}}
+{{- mul 14 $day }}
+{{- end }}
 {{- end }}
 
 {{/* namespace/name of the network that Multus gives to every pod; empty if it is none of ours. */}}

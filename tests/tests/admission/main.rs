@@ -5,18 +5,20 @@
 //! |---|---|
 //! | WH-01 to WH-04, WH-07, WH-22, MA-01 to MA-04 | tests of `webhook::injection` and `k8s_api::multus`; WH-04 also here |
 //! | WH-05 | `admission_figures.rs`: no API request for what is known, and figures; the alert is in the chart |
-//! | WH-06 | cannot occur: no controller makes a certificate; Helm does, once |
+//! | WH-06 | `own_authority.rs`: two controllers that make certificates at once |
 //! | WH-08, WH-09, WH-11, WH-15, WH-23 | here |
 //! | WH-12, WH-14, WH-17, WH-20 | `chart.rs`; WH-12 and WH-17 also `../pods.rs`, on a whole cluster |
-//! | WH-19 | cannot occur: the program writes no caBundle, so Helm owns all of it |
+//! | WH-19 | `own_authority.rs`: a `caBundle` that was changed by hand or by Helm; with the other methods Helm owns all of it |
 //! | WH-21 | `../uninstall.rs`, on a whole cluster; `docs/pod-injection.md` has the one line for a namespace that was deleted first |
 
 mod attachments;
+mod by_annotation;
 mod definitions;
 mod entries;
 mod objects;
 mod odd;
 mod others;
+mod own_authority;
 mod pods;
 mod tls;
 mod validation;

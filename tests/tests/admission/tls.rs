@@ -2,6 +2,7 @@
 
 use super::{SUB_ENI, staged};
 use anyhow::ensure;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tests::controller::{SOON, Stage, annotated, send};
@@ -80,6 +81,79 @@ async fn until_created(created: &AtomicUsize, more: usize, what: &str) {
         Ok(())
     })
     .await;
+}
+
+/// What cert-manager does, or an authority of one's own: the mounted Secret is exchanged for a chain of another intermediate,
+/// and for one of another authority, both trusted for a while. All under a stream of pods.
+#[tokio::test]
+async fn a_chain_of_another_authority_is_exchanged_under_the_mount() {
+    let (stage, controller) = staged(&[]).await;
+    let (stop, created) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let creating = async {
+        while !stop.load(Ordering::Relaxed) {
+            let pod = stage.create("/api/v1/namespaces/team-a/pods?dryRun=All", &annotated("spiderpool/vlan")).await;
+            assert_eq!(pod.requested(0, SUB_ENI), Some("1"));
+            created.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let changing = async {
+        let mut trusted = stage.authority();
+        let (one, other) = (Root::new("one"), Root::new("other"));
+        for root in [&one, &one, &other] {
+            let authority = root.pem();
+            trust(&stage, &format!("{trusted}{authority}")).await;
+            let next = stage.certificate_beside();
+            let (chain, key) = root.chain();
+            std::fs::write(next.folder().join("tls.crt"), chain).expect("writable");
+            std::fs::write(next.folder().join("tls.key"), key).expect("writable");
+            next.swap();
+            // A client that knows the root alone: the intermediate comes with the handshake.
+            let client = controller.client(&authority);
+            wait::until("the chain to be shown", SOON, async || {
+                let answer = send(&client, "POST", "/mutate--v1-pod", super::JSON, b"{}".to_vec()).await?;
+                ensure!(answer.status == 400, "{answer:?}");
+                Ok(())
+            })
+            .await;
+            trust(&stage, &authority).await;
+            trusted = authority;
+        }
+        stop.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(creating, changing);
+    let pods = created.load(Ordering::Relaxed);
+    println!("3 chains of 2 authorities exchanged: {pods} pods created meanwhile, none failed");
+    assert!(pods > 20, "{pods}");
+}
+
+/// An authority that signs intermediates.
+struct Root(CertifiedIssuer<'static, KeyPair>);
+
+impl Root {
+    fn new(name: &str) -> Self {
+        Self(CertifiedIssuer::self_signed(authority(name), KeyPair::generate().expect("a key")).expect("an authority"))
+    }
+
+    fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A certificate for localhost with a new intermediate, and its key.
+    fn chain(&self) -> (String, String) {
+        let key = KeyPair::generate().expect("a key");
+        let between = CertifiedIssuer::signed_by(authority("between"), key, &self.0).expect("an intermediate");
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+        let leaf = params.signed_by(&key, &between).expect("a certificate");
+        (format!("{}{}", leaf.pem(), between.pem()), key.serialize_pem())
+    }
+}
+
+fn authority(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
 }
 
 /// Changes what the API server trusts, without a moment of no webhook.

@@ -21,7 +21,8 @@ fn a_policy_of_fail_needs_what_makes_it_safe() {
     ] {
         let error = render(&[&quick_start[..], &[&set]].concat()).expect_err(&set);
         assert!(error.contains(word), "{set}: {error}");
-        let ignore = format!("{set},{INJECT}.failurePolicy.spiderpool=Ignore,{INJECT}.failurePolicy.multus=Ignore");
+        let ignore = ["spiderpool", "multus", "namespace"].map(|name| format!("{INJECT}.failurePolicy.{name}=Ignore"));
+        let ignore = format!("{set},{}", ignore.join(","));
         assert!(render(&[&quick_start[..], &[&ignore]].concat()).is_ok(), "{ignore}");
         let off = format!("{set},{INJECT}.enabled=false");
         assert!(render(&[&quick_start[..], &[&off]].concat()).is_ok(), "{off}");
@@ -36,11 +37,8 @@ fn a_policy_of_fail_needs_what_makes_it_safe() {
     for set in [&cluster, &network.replace("{a}", "{a,kube-system}"), &network.replace("=Fail", "=Ignore")] {
         assert!(render(&[&quick_start[..], &[set]].concat()).is_ok(), "{set}");
     }
-    for sets in
-        ["x=y", "multus.multusCNI.defaultCniCRName=a", "spiderpoolController.podResourceInject.namespaceLabel=true"]
-    {
-        let sets = sets.replace("x=y", "spiderpoolController.replicas=3");
-        for document in documents("controller/webhook.yaml", &["--set", &sets]) {
+    for set in ["spiderpoolController.replicas=3", "multus.multusCNI.defaultCniCRName=a"] {
+        for document in documents("controller/webhook.yaml", &["--set", set]) {
             let Some(entries) = document["webhooks"].as_array() else { continue };
             for entry in entries {
                 let name = &entry["name"];
@@ -224,9 +222,14 @@ fn the_controller_has_no_more_than_it_needs() {
             r#""spiderippools" ["get","list","watch"]"#,
             r#""spideripallocations" ["list"]"#,
             r#""network-attachment-definitions" ["list","watch"]"#,
-            r#""nodes" ["list","watch"]"#
+            r#""nodes" ["list","watch"]"#,
+            r#""namespaces" ["get","list","watch","patch"]"#,
+            r#""leases" ["create"]"#,
+            r#""leases" ["get","update"]"#,
         ]
     );
+    let off = documents("controller/rbac.yaml", &["--set", &format!("{INJECT}.enabled=false")]);
+    assert!(!serde_json::to_string(&off).expect("JSON").contains("patch"), "nothing is written while injection is off");
     let host = deployment(&["--set", "spiderpoolController.hostnetwork=true"]);
     assert_eq!(host["template"]["spec"]["hostNetwork"], true);
     assert_eq!(host["strategy"]["rollingUpdate"]["maxSurge"], 0, "two cannot have a port of one host");

@@ -184,3 +184,56 @@ async fn a_change_of_method_keeps_trust() {
     let back = release.upgraded(SAME).await;
     assert!(back.is_signed_by_first() && back.has_authority_key && back.trusts(&changed) && back.trusts(&own));
 }
+
+const OWN: &str = "spiderpool-controller-self-certs";
+const SELF: &str = "crds.install=false,spiderpoolController.tls.method=self";
+
+/// With `self` the Secret is the controllers': Helm leaves alone what they write, keeps what webhooks trust, and takes over
+/// what was trusted when the method changes, in both directions.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_controllers_secret_survives_upgrades_and_trust_survives_the_change_of_method() {
+    let release = release().await;
+    let bundles = async || {
+        let webhooks = release.webhooks.get("spiderpool-controller").await.expect("webhooks");
+        let entries = webhooks.webhooks.into_iter().flatten();
+        let bundles: Vec<_> = entries.map(|entry| entry.client_config.ca_bundle.unwrap_or_default().0).collect();
+        assert!(bundles.len() == 2 && bundles[0] == bundles[1], "all entries alike");
+        String::from_utf8(bundles[0].clone()).expect("PEM")
+    };
+    let upgrade = |values: &str| {
+        let quick_start = ["upgrade", "--install", "spiderpool", "charts/spiderpool"];
+        release.helm(&[&quick_start[..], &["-f", "docs/examples/quick-start.yaml", "--set", values]].concat());
+    };
+    let auto = release.upgraded(SAME).await;
+    upgrade(SELF);
+    assert_eq!(bundles().await.trim(), auto.authorities.concat().trim(), "pods of before are trusted");
+    assert!(release.secrets.get_opt(SECRET).await.expect("answers").is_none(), "nobody reads it any more");
+    let own = release.secrets.get(OWN).await.expect("a Secret");
+    assert_eq!((own.data, own.type_.as_deref()), (None, Some("Opaque")));
+    upgrade(SELF);
+    assert_eq!(bundles().await.trim(), auto.authorities.concat().trim(), "also if no controller has come up yet");
+
+    // What a controller does.
+    let made = rcgen::generate_simple_self_signed([HOST.to_owned()]).expect("a pair");
+    let bundle = format!("{}{}", made.cert.pem(), auto.authorities.concat());
+    let data = json!({"stringData": {"ca.crt": bundle, "tls.crt": made.cert.pem(), "tls.key": made.signing_key.serialize_pem()}});
+    release.secrets.patch(OWN, &PatchParams::default(), &Patch::Merge(data)).await.expect("patched");
+    let filled = release.secrets.get(OWN).await.expect("a Secret").data;
+    for values in [SELF.to_owned(), format!("{SELF},spiderpoolController.replicas=3")] {
+        upgrade(&values);
+        assert_eq!(bundles().await, bundle, "what the controllers have published");
+        assert_eq!(release.secrets.get(OWN).await.expect("a Secret").data, filled, "Helm did not write it");
+    }
+    release.helm(&["rollback", "spiderpool"]);
+    assert_eq!(release.secrets.get(OWN).await.expect("a Secret").data, filled, "nor does a rollback");
+
+    let back = release.upgraded(SAME).await;
+    assert!(back.is_signed_by_first() && back.has_authority_key);
+    assert!(verifies(&made.cert.pem(), &back.authorities.concat(), HOST), "pods of before are trusted");
+    assert!(release.secrets.get_opt(OWN).await.expect("answers").is_none());
+    let annotations = release.webhooks.get("spiderpool-controller").await.expect("webhooks").metadata.annotations;
+    let kept = |annotations: &std::collections::BTreeMap<String, String>| {
+        annotations.contains_key("spiderpool.spidernet.io/ca-bundle-from")
+    };
+    assert!(!annotations.as_ref().is_some_and(kept), "controllers of before leave the bundle alone");
+}

@@ -59,14 +59,27 @@ pub(crate) enum BadPair {
     NoCrypto,
 }
 
+impl Pair {
+    pub(crate) fn is_valid_now(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+        (self.not_before..=self.not_after).contains(&now)
+    }
+}
+
 /// Reads and proves the pair. An expired one is one still: at the start there is nothing better to show.
 pub(crate) fn load(files: &Files) -> Result<Pair, BadPair> {
     let read = |path: &Path| read_text(path).map_err(|source| BadPair::Read(path.to_owned(), source));
     let (certificate, key) = (read(&files.certificate)?, read(&files.key)?);
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect();
+    prove((&files.certificate, certificate.as_bytes()), (&files.key, key.as_bytes()))
+}
+
+/// Proves a pair, PEM with the names under which it lies.
+pub(crate) fn prove(certificate: (&Path, &[u8]), key: (&Path, &[u8])) -> Result<Pair, BadPair> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate.1).collect();
     let chain = chain.ok().filter(|chain| !chain.is_empty());
-    let chain = chain.ok_or_else(|| BadPair::Certificate(files.certificate.clone()))?;
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| BadPair::Key(files.key.clone()))?;
+    let chain = chain.ok_or_else(|| BadPair::Certificate(certificate.0.to_owned()))?;
+    let key = PrivateKeyDer::from_pem_slice(key.1).map_err(|_| BadPair::Key(key.0.to_owned()))?;
     let (not_before, not_after) = validity(chain.first().map(AsRef::as_ref).unwrap_or_default())?;
     let provider = CryptoProvider::get_default().ok_or(BadPair::NoCrypto)?;
     let certified = CertifiedKey::from_der(chain, key, provider).map_err(BadPair::Pair)?;
@@ -91,10 +104,8 @@ pub(crate) fn watch(
     let shown = first.clone();
     let prove = move || {
         let pair = load(&files)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
         // The one of the start stays acceptable: that it has expired since is the alert's to say.
-        if pair == shown || (pair.not_before..=pair.not_after).contains(&now) { Ok(pair) } else { Err(BadPair::NotNow) }
+        if pair == shown || pair.is_valid_now() { Ok(pair) } else { Err(BadPair::NotNow) }
     };
     follow(&folder, first, prove, move |reading| match reading {
         Reading::Applied { now, .. } => {
@@ -108,7 +119,7 @@ pub(crate) fn watch(
     })
 }
 
-fn tell(pair: &Pair, metrics: &Metrics) {
+pub(crate) fn tell(pair: &Pair, metrics: &Metrics) {
     metrics.certificate_not_after.set(pair.not_after);
     tracing::info!(not_after = pair.not_after, "certificate in use");
 }

@@ -123,7 +123,10 @@ impl<'a> Response<'a> {
     }
 
     pub(super) fn refused(uid: &'a str, message: &str) -> Self {
-        Self::denied(uid, json!({"code": 400, "reason": "BadRequest", "message": message}))
+        Self::denied(
+            uid,
+            json!({"code": 400, "reason": "BadRequest", "message": clip(message.to_owned(), REASON_CHARS)}),
+        )
     }
 
     /// Refused with a Status of our own, which reaches the client as it is but for the webhook's name before its message.

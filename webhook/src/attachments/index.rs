@@ -2,7 +2,9 @@
 
 use super::config::Config;
 use super::definition::Definition;
+use super::values::ByValue;
 use crate::injection::Attachment;
+use k8s_api::attachment::by_annotation::Kind;
 use k8s_api::multus::Reference;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,6 +15,7 @@ pub(crate) struct Index {
     definitions: ByName<Definition>,
     /// Own names of configs by the network's name, where they differ. Of several the first counts.
     renamed: ByName<BTreeSet<String>>,
+    by_value: ByValue,
     /// Whether both lists have been seen whole: before that, what is not here says nothing.
     pub(crate) synced: bool,
     /// Whether the API server knows NetworkAttachmentDefinitions.
@@ -51,6 +54,11 @@ impl Index {
         own.or_else(|| self.config(namespace, self.renamed.get(namespace)?.get(network)?.first()?))
     }
 
+    /// The configs that an annotation with this value selects, wherever they are.
+    pub(crate) fn selected(&self, kind: Kind, value: &str) -> impl Iterator<Item = &Config> {
+        self.by_value.get(kind, value).filter_map(|(namespace, name)| self.config(namespace, name))
+    }
+
     /// A definition.
     pub(crate) fn definition(&self, namespace: &str, name: &str) -> Option<&Definition> {
         self.definitions.get(namespace)?.get(name)
@@ -68,12 +76,14 @@ impl Index {
             let renamed = self.renamed.entry(config.namespace.clone()).or_default();
             renamed.entry(config.network.to_string()).or_default().insert(config.name.clone());
         }
+        self.by_value.put(&config);
         self.configs.entry(config.namespace.clone()).or_default().insert(config.name.clone(), config);
     }
 
     /// Forgets a config.
     pub(crate) fn remove_config(&mut self, namespace: &str, name: &str) {
         let Some(old) = take(&mut self.configs, namespace, name) else { return };
+        self.by_value.remove(&old);
         let Some(names) = self.renamed.get_mut(namespace).and_then(|names| names.get_mut(&*old.network)) else {
             return;
         };
@@ -204,6 +214,27 @@ mod tests {
         assert_eq!(index.find(&reference("a")), Some(Attachment::Foreign));
         index.put_config(config("a", None, &vlan("eth1")));
         assert!(matches!(index.find(&reference("a")), Some(Attachment::Ours(_))));
+    }
+
+    #[test]
+    fn a_config_is_found_by_what_selects_it() {
+        let object = |annotations: serde_json::Value, labels: serde_json::Value| {
+            let metadata = json!({"namespace": "ns", "name": "a", "annotations": annotations, "labels": labels});
+            Config::of(&serde_json::from_value(json!({"metadata": metadata, "spec": {}})).expect("an object"))
+        };
+        let (rdma, network) = (Kind::Rdma.annotation(), Kind::Network.annotation());
+        let mut index = Index::default();
+        let selects = |index: &Index, kind, value: &str| index.selected(kind, value).count();
+        index.put_config(object(json!({rdma: "red", network: "blue"}), json!({rdma: "green"})));
+        assert_eq!((selects(&index, Kind::Rdma, "red"), selects(&index, Kind::Network, "blue")), (1, 1));
+        assert_eq!((selects(&index, Kind::Rdma, "green"), selects(&index, Kind::Network, "red")), (0, 0));
+        index.put_config(object(json!({}), json!({rdma: "green"})));
+        assert_eq!((selects(&index, Kind::Rdma, "green"), selects(&index, Kind::Rdma, "red")), (1, 0));
+        index.put_config(object(json!({rdma: ""}), json!({rdma: "green"})));
+        assert_eq!((selects(&index, Kind::Rdma, "green"), selects(&index, Kind::Rdma, "")), (0, 0), "empty is nothing");
+        index.put_config(object(json!({network: "blue"}), json!({})));
+        index.keep_configs(&HashSet::new());
+        assert!(index.by_value.is_empty());
     }
 
     #[test]

@@ -4,27 +4,16 @@ use super::config::Config;
 use super::definition::Definition;
 use super::index::Index;
 use crate::metrics::Metrics;
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use futures::{Stream, StreamExt, stream};
+use crate::resilient::{resilient, wanted};
+use futures::{StreamExt, stream};
 use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::runtime::watcher::{self, Config as WatchConfig, Event};
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
-use runtime::{Chain, Hold};
+use runtime::Hold;
 use std::collections::HashSet;
 use std::convert::Infallible;
-use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::sleep;
-
-/// The server ends each watch after this, so that one that died unnoticed is noticed.
-pub(crate) const RENEW_SECONDS: u32 = 120;
-const PAUSE_MIN: Duration = Duration::from_millis(500);
-/// Half of what is waited at the most: jitter comes on top.
-const PAUSE_MAX: Duration = Duration::from_secs(15);
-/// A kind that is not there may be installed at any time.
-const ABSENT: Duration = Duration::from_secs(5);
-const PAGE: u32 = 500;
 
 /// The resource of SpiderMultusConfigs.
 pub(crate) fn configs() -> ApiResource {
@@ -69,9 +58,8 @@ pub(crate) fn watch(
 async fn run(client: Client, mut keeper: Keeper) -> Infallible {
     let of_configs = Api::<DynamicObject>::all_with(client.clone(), &configs());
     let of_definitions = Api::<DynamicObject>::all_with(client, &definitions());
-    let wanted = WatchConfig::default().timeout(RENEW_SECONDS).page_size(PAGE);
-    let configs = resilient(watcher::watcher(of_configs, wanted.clone()), "SpiderMultusConfigs");
-    let definitions = resilient(watcher::watcher(of_definitions, wanted), "NetworkAttachmentDefinitions");
+    let configs = resilient(watcher::watcher(of_configs, wanted()), "SpiderMultusConfigs");
+    let definitions = resilient(watcher::watcher(of_definitions, wanted()), "NetworkAttachmentDefinitions");
     let configs = configs.filter_map(async |said| said.map(Change::Config));
     let definitions = definitions.map(|said| said.map_or(Change::NoDefinitions, Change::Definition));
     let mut changes = std::pin::pin!(stream::select(configs, definitions));
@@ -85,57 +73,6 @@ async fn run(client: Client, mut keeper: Keeper) -> Infallible {
             None => std::future::pending().await,
         }
     }
-}
-
-/// The stream with its errors told, once each, and waited out; `None` where the kind does not exist.
-pub(crate) fn resilient<K>(
-    events: impl Stream<Item = Result<Event<K>, watcher::Error>>,
-    what: &'static str,
-) -> impl Stream<Item = Option<Event<K>>> {
-    let state = (Box::pin(events), pauses(), String::new(), Duration::ZERO);
-    stream::unfold(state, move |(mut events, mut pauses_left, mut said, mut rest)| async move {
-        loop {
-            sleep(std::mem::take(&mut rest)).await;
-            match events.next().await? {
-                Ok(event) => {
-                    if matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)) {
-                        (pauses_left, said) = (pauses(), String::new());
-                    }
-                    return Some((Some(event), (events, pauses_left, said, rest)));
-                }
-                Err(error) => {
-                    let absent = is_absent(&error);
-                    let text = Chain(&error).to_string();
-                    if said != text && absent {
-                        tracing::info!("no {what} on this cluster; looking again from time to time");
-                    } else if said != text {
-                        tracing::warn!(error = text, "cannot watch {what}; what is known stays in force");
-                    }
-                    said = text;
-                    if absent {
-                        // Told at once: whoever waits for the first list need not wait for more.
-                        return Some((None, (events, pauses_left, said, ABSENT)));
-                    }
-                    rest = pauses_left.next().unwrap_or(PAUSE_MAX);
-                }
-            }
-        }
-    })
-}
-
-/// The API server does not know the kind.
-fn is_absent(error: &watcher::Error) -> bool {
-    use watcher::Error::{InitialListFailed, WatchStartFailed};
-    matches!(error, InitialListFailed(kube::Error::Api(status)) | WatchStartFailed(kube::Error::Api(status)) if status.code == 404)
-}
-
-fn pauses() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_min_delay(PAUSE_MIN)
-        .with_max_delay(PAUSE_MAX)
-        .with_jitter()
-        .without_max_times()
-        .build()
 }
 
 /// The one that writes the index.

@@ -26,12 +26,12 @@ impl Leading {
     /// Waits until it leads.
     pub(crate) async fn begins(&mut self) {
         while !self.now() {
-            self.renewed_or_lost().await;
+            self.changed().await;
         }
     }
 
-    /// Waits for the next renewal or loss that is told.
-    async fn renewed_or_lost(&mut self) {
+    /// Returns once it was renewed, or is known to be lost. A lease that runs out tells nobody.
+    pub(crate) async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             // The holder is gone, and with it the process.
             std::future::pending::<()>().await;
