@@ -251,7 +251,14 @@ pub fn networked(name: &str, networks: &str) -> Value {
 
 /// Installs the chart of the checkout with the quick start's values and waits for it.
 pub fn helm_install(more: &[&str]) {
-    let fixed = [
+    run("helm", helm_arguments().iter().chain(more));
+    // Helm is content when all agents but maxUnavailable are ready.
+    run("kubectl", ["rollout", "status", "daemonset/spiderpool-agent", "--namespace=kube-system", "--timeout=5m"]);
+}
+
+/// What Helm is told for that.
+pub fn helm_arguments() -> [&'static str; 12] {
+    [
         "upgrade",
         "--install",
         "spiderpool",
@@ -265,10 +272,7 @@ pub fn helm_install(more: &[&str]) {
         "--set=spiderpoolController.image.registry=localhost",
         // The quick start's rule, and NICs that tests add and remove.
         "--set=spiderpoolAgent.networkResourcePlugin.resourceAdvertisement.masterNIC.rules[1].includeInterfaces={ext*}",
-    ];
-    run("helm", fixed.iter().chain(more));
-    // Helm is content when all agents but maxUnavailable are ready.
-    run("kubectl", ["rollout", "status", "daemonset/spiderpool-agent", "--namespace=kube-system", "--timeout=5m"]);
+    ]
 }
 
 /// Runs `dev/cluster` on the cluster that the test runs in.

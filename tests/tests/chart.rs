@@ -7,6 +7,8 @@
 mod certificates;
 #[path = "chart/controller.rs"]
 mod controller;
+#[path = "chart/multus.rs"]
+mod multus;
 #[cfg(feature = "api-server")]
 #[path = "chart/upgrades.rs"]
 mod upgrades;

@@ -7,6 +7,7 @@ mod lookup;
 mod mirror;
 mod watch;
 
+#[cfg(test)]
 pub(crate) use facts::Facts;
 pub(crate) use known::Namespaces;
 pub(crate) use lookup::{Lookup, Unresolved};

@@ -75,11 +75,11 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     let refused = metrics.connections_refused.clone();
     let namespaces = namespaces::Lookup::new(namespaces, client.clone(), metrics.clone());
     let by_annotation = ByAnnotation::new(conf.clone(), index.clone(), namespaces);
-    let known_attachments = index.clone();
-    let lookup = Lookup::new(index, Live::new(client.clone(), metrics.clone()));
     let recent_networks = pools::Recent::default();
-    let beside = Beside { attachments: known_attachments, pools: known_pools, recent, recent_networks, client };
+    let beside =
+        Beside { attachments: index.clone(), pools: known_pools, recent, recent_networks, client: client.clone() };
     let (of_objects, counted) = (conf.clone(), metrics.clone());
+    let lookup = Lookup::new(index, Live::new(client, metrics.clone()));
     let handler = Handler::new(conf, by_annotation, lookup, offers, metrics);
     let objects = Objects::new(of_objects, beside, counted, &handler);
     let stop = tasks.stop();
@@ -89,8 +89,8 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
             None => Ok(()),
         }
     };
-    // Attachments, namespaces and pools are followed for as long as objects are judged, which is a little longer than until
-    // the signal to stop.
+    // What is known of the cluster is followed for as long as objects are judged, which is a little longer than until the
+    // signal to stop.
     let serve = async {
         tokio::select! {
             ended = serve => ended,

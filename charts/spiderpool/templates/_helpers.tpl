@@ -49,18 +49,6 @@ app.kubernetes.io/component: {{ .Values.spiderpoolController.name | quote }}
 {{- join "\n" $former }}
 {{- end }}
 
-{{/* Where an API server finds the controller, of (dict "root" $ "path" "/…" "ca" $ca). */}}
-{{- define "spiderpool.controller.clientConfig" -}}
-service:
-  name: {{ .root.Values.spiderpoolController.name | quote }}
-  namespace: {{ .root.Release.Namespace | quote }}
-  path: {{ .path }}
-  port: {{ .root.Values.spiderpoolController.webhookPort }}
-{{- with .ca }}
-caBundle: {{ . | quote }}
-{{- end }}
-{{- end }}
-
 {{/* DNS names of the controller's certificate, of (list . extra), as JSON. The first is the one that API servers call. */}}
 {{- define "spiderpool.controller.names" -}}
 {{- $root := index . 0 }}{{ $name := $root.Values.spiderpoolController.name }}
@@ -101,6 +89,18 @@ annotations:
 {{- min (mul 14 $day) (div (mul $tls.certmanager.renewBeforeDays $day) 2) }}
 {{- else -}}
 {{- mul 14 $day }}
+{{- end }}
+{{- end }}
+
+{{/* Where an API server finds the controller, of (dict "root" $ "path" "/…" "ca" $ca). */}}
+{{- define "spiderpool.controller.clientConfig" -}}
+service:
+  name: {{ .root.Values.spiderpoolController.name | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
+  path: {{ .path }}
+  port: {{ .root.Values.spiderpoolController.webhookPort }}
+{{- with .ca }}
+caBundle: {{ . | quote }}
 {{- end }}
 {{- end }}
 

@@ -87,9 +87,8 @@ pub fn check(spec: &MultusConfigSpec, kind: Kind, namespace: &str, name: &str) -
     let (namespace, name) = (|| namespace.to_owned(), || name.to_owned());
     match (Device::of(spec), kind) {
         (None, Kind::Rdma) => Err(NotGiven::NoResource { namespace: namespace(), name: name() }),
-        (None, Kind::Network) => Ok(()),
         (Some(_), _) if !pooled => Err(NotGiven::NoPools { namespace: namespace(), name: name() }),
-        (Some(_), _) => Ok(()),
+        (None, Kind::Network) | (Some(_), _) => Ok(()),
     }
 }
 

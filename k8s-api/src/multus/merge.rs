@@ -41,7 +41,7 @@ fn in_list(text: &str, missing: &[&Reference]) -> String {
         if !merged.is_empty() {
             merged.push(',');
         }
-        merged.push_str(&format!("{namespace}/{name}"));
+        merged.extend([namespace.as_str(), "/", name]);
     }
     merged
 }

@@ -173,7 +173,7 @@ mod tests {
             match step {
                 Step::Write => wanted["metadata"]["labels"][INJECT_LABEL] = json!("by-annotation"),
                 Step::Remove => {
-                    drop(wanted["metadata"]["labels"].as_object_mut().expect("labels").remove(INJECT_LABEL))
+                    drop(wanted["metadata"]["labels"].as_object_mut().expect("labels").remove(INJECT_LABEL));
                 }
             }
             let patch: json_patch::Patch = serde_json::from_value(facts.patch(step)).expect("a patch");

@@ -20,14 +20,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 /// An API server that takes longer is not there.
 const ANSWER: Duration = Duration::from_secs(3);
 /// Second line: everything that is due is looked at again.
-const AGAIN: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_mins(1);
 
 /// A label could not be written.
 #[derive(Debug, thiserror::Error)]
 enum NotWritten {
     #[error("the API server did not take it")]
     Failed(#[source] kube::Error),
-    #[error("the API server did not answer within {ANSWER:?}")]
+    #[error("the API server did not answer in time")]
     Slow,
 }
 
@@ -107,7 +107,7 @@ impl Mirror {
                 (Ok(()), Step::Remove) => "removed",
             };
             count(&self.metrics.namespace_labels, word);
-            next = next.min(self.remember(name, version, outcome));
+            next = next.min(self.remember(&name, version, outcome));
         }
         next
     }
@@ -123,16 +123,18 @@ impl Mirror {
         // It was made here, and is a patch.
         let Ok(patch) = serde_json::from_value(patch) else { return Ok(()) };
         let patch = Patch::<()>::Json(patch);
-        let answer = timeout(ANSWER, self.api.patch_metadata(name, &PatchParams::default(), &patch)).await;
+        let answer =
+            timeout(ANSWER.min(self.leading.left()), self.api.patch_metadata(name, &PatchParams::default(), &patch))
+                .await;
         answer.map_err(|_| NotWritten::Slow)?.map(drop).map_err(NotWritten::Failed)
     }
 
     /// Says when to try again. What was written shows in the watch in a moment; what was not is mostly a namespace that
     /// another changed meanwhile, and the watch shows that, too.
-    fn remember(&mut self, name: String, version: String, outcome: Result<(), NotWritten>) -> Instant {
+    fn remember(&mut self, name: &str, version: String, outcome: Result<(), NotWritten>) -> Instant {
         let now = Instant::now();
         let new = || Tried { version: String::new(), not_before: now, pauses: pauses(), said: String::new() };
-        let tried = self.tried.entry(name.clone()).or_insert_with(new);
+        let tried = self.tried.entry(name.to_owned()).or_insert_with(new);
         let again = tried.version == version;
         tried.version = version;
         tried.not_before = now + tried.pauses.next().unwrap_or(AGAIN);

@@ -2,11 +2,11 @@
 
 use super::{Index, Known, Recent};
 use crate::objects::ip_pool::Pool;
-use crate::resilient::{resilient, wanted};
+use crate::resilient::{RENEW_SECONDS, resilient};
 use futures::StreamExt;
 use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::{self, Config, Event};
 use kube::{Api, Client, ResourceExt};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -37,7 +37,7 @@ pub(crate) fn watch(
 }
 
 async fn run(client: Client, index: watch::Sender<Index>, recent: Recent<Pool>) -> Infallible {
-    let wanted = wanted().page_size(PAGE);
+    let wanted = Config::default().timeout(RENEW_SECONDS).page_size(PAGE);
     let events = watcher::watcher(Api::<DynamicObject>::all_with(client, &pools()), wanted);
     let mut events = std::pin::pin!(resilient(events, "SpiderIPPools"));
     let mut listed = BTreeSet::new();
