@@ -140,21 +140,20 @@ impl Stage {
     /// Grants the controller's user what this template of the chart grants to its account.
     pub async fn grant_more(&self, template: &str, more: &[&str]) {
         for mut document in rendered(template, more) {
-            match document["kind"].as_str() {
-                Some(kind @ ("ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding")) => {
-                    let part = match document["metadata"]["namespace"].as_str() {
-                        Some(namespace) => format!("namespaces/{namespace}/"),
-                        None => String::new(),
-                    };
-                    let path = format!("/apis/rbac.authorization.k8s.io/v1/{part}{}s", kind.to_lowercase());
-                    if document.get("subjects").is_some() {
-                        document["subjects"] =
-                            json!([{"kind": "User", "name": CONTROLLER, "apiGroup": "rbac.authorization.k8s.io"}]);
-                    }
-                    self.create(&path, &document).await.accepted();
-                }
-                _ => {}
+            let kind = document["kind"].as_str().unwrap_or_default().to_owned();
+            if !["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"].contains(&kind.as_str()) {
+                continue;
             }
+            let part = match document["metadata"]["namespace"].as_str() {
+                Some(namespace) => format!("namespaces/{namespace}/"),
+                None => String::new(),
+            };
+            let path = format!("/apis/rbac.authorization.k8s.io/v1/{part}{}s", kind.to_lowercase());
+            if document.get("subjects").is_some() {
+                document["subjects"] =
+                    json!([{"kind": "User", "name": CONTROLLER, "apiGroup": "rbac.authorization.k8s.io"}]);
+            }
+            self.create(&path, &document).await.accepted();
         }
     }
 
@@ -266,13 +265,23 @@ impl Stage {
 
     /// Puts the chart's webhooks in force, for a controller at `url`; returns the names of its entries for pods.
     pub async fn webhooks(&self, url: &str, authority: &str, more: &[&str]) -> Vec<String> {
+        const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
+        let documents = rendered("controller/webhook.yaml", more);
         let mut names = Vec::new();
-        for mut configuration in rendered("controller/webhook.yaml", more) {
-            let plural = match configuration["kind"].as_str() {
-                Some("MutatingWebhookConfiguration") => "mutatingwebhookconfigurations",
-                Some("ValidatingWebhookConfiguration") => "validatingwebhookconfigurations",
-                _ => continue,
-            };
+        // The validating one first: while mutating entries fail, nobody would get as far as it.
+        let kinds = [
+            ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+            ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        ];
+        let found = kinds.map(|(kind, plural)| {
+            let found = documents.iter().find(|document| document["kind"] == kind).expect("the chart renders webhooks");
+            (format!("{GROUP}/{plural}"), found.clone())
+        });
+        for (path, configuration) in &found {
+            let own = format!("{path}/{}", configuration["metadata"]["name"].as_str().expect("a name"));
+            send(&self.admin, "DELETE", &own, "application/json", Vec::new()).await.expect("answers");
+        }
+        for (path, mut configuration) in found {
             for entry in configuration["webhooks"].as_array_mut().expect("a list") {
                 let (path, bundle) = (entry["clientConfig"]["service"]["path"].take(), STANDARD.encode(authority));
                 let path = path.as_str().expect("a path");
@@ -281,9 +290,6 @@ impl Stage {
                     names.push(entry["name"].as_str().expect("a name").to_owned());
                 }
             }
-            let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
-            let own = format!("{path}/{}", configuration["metadata"]["name"].as_str().expect("a name"));
-            send(&self.admin, "DELETE", &own, "application/json", Vec::new()).await.expect("answers");
             self.put_in_force("POST", &path, configuration).await;
         }
         names

@@ -73,6 +73,7 @@ pub(crate) struct Daemon {
 
 /// With the first of these the controllers make authority and certificate themselves, and no files are read.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_field_names, reason = "the names of the flags")]
 pub(crate) struct OwnAuthority {
     /// Secret that the controllers keep authority and certificate in.
     #[arg(long, value_name = "NAME")]

@@ -31,7 +31,7 @@ pub(crate) fn writer(client: Client, instance: String) -> (Events, impl Future<O
             match timeout(PUBLISH, recorder.publish(&event, &regarding)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
-                    tracing::debug!(error = %Chain(&error), reason = event.reason, "an event was not written")
+                    tracing::debug!(error = %Chain(&error), reason = event.reason, "an event was not written");
                 }
                 Err(_) => tracing::debug!(reason = event.reason, "an event was not written within {PUBLISH:?}"),
             }

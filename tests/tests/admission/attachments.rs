@@ -99,7 +99,10 @@ async fn attachments_change_and_go() {
     until("spiderpool/vlan", None).await;
     stage.merge(&path, &json!({"spec": {"vlan": {"vlanID": null}}})).await.accepted();
     until("spiderpool/vlan", Some("1")).await;
-    stage.merge(&path, &json!({"metadata": {"annotations": {"multus.spidernet.io/cr-name": "net1"}}})).await.accepted();
+    // A network keeps its name for as long as the attachment is there.
+    send(&stage.admin, "DELETE", &path, super::JSON, Vec::new()).await.expect("answers");
+    let named = json!({"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderMultusConfig", "metadata": {"name": "vlan", "annotations": {"multus.spidernet.io/cr-name": "net1"}}, "spec": vlan("eth1")});
+    stage.create(SMC, &named).await.accepted();
     until("spiderpool/net1", Some("1")).await;
     let old = stage.pod("team-a", &annotated("spiderpool/vlan")).await;
     assert!(old.warnings.iter().any(|text| text.contains("called net1")), "{old:?}");

@@ -59,9 +59,9 @@ pub(crate) fn chain(spec: &MultusConfigSpec, present: &BTreeSet<String>) -> Resu
     let main = match spec.cni_type {
         CniType::Vlan => {
             let vlan = spec.vlan.as_ref().ok_or(Unusable::NoBlock("vlan"))?;
-            let (parent, made) = parent(&vlan.master, vlan.bond.as_ref(), None)?;
+            let (below, made) = parent(&vlan.master, vlan.bond.as_ref(), None)?;
             host = made;
-            let mut main = interface("vlan", &parent, vlan.mtu);
+            let mut main = interface("vlan", &below, vlan.mtu);
             main.extend(vlan_keys(vlan)?);
             put(main, ipam(vlan.ippools.as_ref()))
         }
@@ -171,10 +171,10 @@ fn sub_interface(
     mode: &str,
     block: &SubInterface,
 ) -> Result<(Map<String, Value>, Option<Value>), Unusable> {
-    let (parent, made) = parent(&block.master, block.bond.as_ref(), block.vlan_id)?;
-    let mut keys = interface(kind, &parent, block.mtu);
+    let (below, ifacer) = parent(&block.master, block.bond.as_ref(), block.vlan_id)?;
+    let mut keys = interface(kind, &below, block.mtu);
     keys.insert("mode".to_owned(), mode.into());
-    Ok((keys, made))
+    Ok((keys, ifacer))
 }
 
 /// The interface of the node below the pod's, and the `ifacer` entry that would make it where it is no plain NIC.

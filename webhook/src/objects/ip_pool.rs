@@ -50,7 +50,7 @@ pub(crate) fn family(version: i64) -> Option<Family> {
 pub(crate) fn complete(object: &Object, changed: bool) -> Vec<Value> {
     let subnet = object.spec.get("subnet").and_then(Value::as_str).and_then(|text| text.parse::<Subnet>().ok());
     let Some(subnet) = subnet else { return Vec::new() };
-    let version = patch::default(object, "ipVersion", json!(subnet.family().version())).filter(|_| changed);
+    let version = patch::default(object, "ipVersion", &json!(subnet.family().version())).filter(|_| changed);
     let label = subnet.label();
     version.into_iter().chain(patch::labels(object, &BTreeMap::from([(CIDR_LABEL, Some(&*label))]))).collect()
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub(crate) fn complete(object: &Object) -> Vec<Value> {
     let ranges = object.spec.get("ips").and_then(Value::as_array).into_iter().flatten();
     let first = ranges.filter_map(Value::as_str).find_map(|text| text.parse::<Range>().ok());
-    first.and_then(|range| patch::default(object, "ipVersion", json!(range.family().version()))).into_iter().collect()
+    first.and_then(|range| patch::default(object, "ipVersion", &json!(range.family().version()))).into_iter().collect()
 }
 
 pub(crate) fn validate(spec: &ReservedIpSpec, conf: &Conf) -> Findings {

@@ -1,6 +1,6 @@
 //! What an object stands beside: other attachments, other pools, and addresses that pods have.
 
-use crate::attachments::{self, Config};
+use crate::attachments::{self, Config, SYNC};
 use crate::objects::ip_pool::{self, Pool};
 use crate::objects::{Findings, Object, multus_config};
 use crate::pools::{self, Known, Live, NotAsked, Recent};
@@ -12,8 +12,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// A list of everything takes less, and the API server waits no longer.
-const SYNC: Duration = Duration::from_secs(3);
 /// An API server that takes longer is not there.
 const ANSWER: Duration = Duration::from_secs(2);
 /// Pools that are looked at again before they count against a new one; those beyond count as they are known.

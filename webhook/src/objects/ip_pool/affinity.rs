@@ -6,6 +6,9 @@ use k8s_api::selector::Requirement;
 use k8s_api::syntax;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
+/// Whether a text can be the name of something.
+type IsName = fn(&str) -> bool;
+
 pub(super) fn check(spec: &IpPoolSpec, findings: &mut Findings) {
     let IpPoolSpec { pod_affinity, namespace_affinity, node_affinity, namespace_name, node_name, multus_name, .. } =
         spec;
@@ -20,7 +23,7 @@ pub(super) fn check(spec: &IpPoolSpec, findings: &mut Findings) {
             selector(&format!("spec.{field}"), affinity, findings);
         }
     }
-    let lists: [(&str, &[String], fn(&str) -> bool, &str); 3] = [
+    let lists: [(&str, &[String], IsName, &str); 3] = [
         (
             "namespaceName",
             namespace_name,

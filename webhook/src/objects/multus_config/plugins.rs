@@ -17,12 +17,9 @@ pub(super) fn check(spec: &MultusConfigSpec, conf: &Conf, findings: &mut Finding
         match plugin(text) {
             Ok(name) => chained.push(name),
             Err(error) => {
-                findings.forbidden(format!("spec.chainCNIJsonData[{n}]"), format!("invalid {}: {error}", quoted(text)))
+                findings.forbidden(format!("spec.chainCNIJsonData[{n}]"), format!("invalid {}: {error}", quoted(text)));
             }
         }
-    }
-    if !spec.chain.is_empty() && spec.cni_type == CniType::Custom {
-        findings.warn("spec.chainCNIJsonData is not used with cniType custom; write the plugins into spec.customCNI");
     }
     for name in chained.iter().filter(|name| !conf.plugins.contains(*name)) {
         findings.warn(format!(
