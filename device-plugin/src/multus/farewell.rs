@@ -35,6 +35,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use kube::core::{ObjectMeta, Status};
 
+    #[expect(clippy::unnecessary_wraps, reason = "as the API server answers")]
     fn found(deletion_timestamp: Option<Time>) -> Result<Option<PartialObjectMeta<DaemonSet>>, Error> {
         let metadata = ObjectMeta { deletion_timestamp, ..ObjectMeta::default() };
         Ok(Some(PartialObjectMeta { metadata, ..PartialObjectMeta::default() }))

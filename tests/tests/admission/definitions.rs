@@ -214,7 +214,7 @@ async fn a_restart_with_a_thousand_attachments_writes_nothing() {
         let objects = found["items"].as_array().cloned().unwrap_or_default();
         objects.iter().filter(|object| object["status"]["conditions"][0]["status"] == "True").count()
     };
-    wait::until("all definitions", Duration::from_secs(120), async || {
+    wait::until("all definitions", Duration::from_mins(2), async || {
         let found = ready().await;
         ensure!(found == COUNT, "{found}");
         Ok(())

@@ -151,7 +151,6 @@ fn missing<T>(map: &ByName<T>, listed: &HashSet<(String, String)>) -> Vec<(Strin
 
 #[cfg(test)]
 mod tests {
-    use super::super::definition::Made;
     use super::*;
     use k8s_api::attachment::NETWORK_NAME;
     use serde_json::json;
@@ -208,7 +207,7 @@ mod tests {
     #[test]
     fn ours_wins_over_its_definition_and_a_foreign_one_is_known() {
         let mut index = Index::default();
-        index.put_definition("ns".to_owned(), "b".to_owned(), Definition::Ours(Box::new(Made::default())));
+        index.put_definition("ns".to_owned(), "b".to_owned(), Definition::Ours(Box::default()));
         assert_eq!(index.find(&reference("b")), None, "its config has not been seen yet");
         index.put_definition("ns".to_owned(), "a".to_owned(), Definition::Foreign);
         assert_eq!(index.find(&reference("a")), Some(Attachment::Foreign));

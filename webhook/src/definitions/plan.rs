@@ -107,7 +107,9 @@ mod tests {
     fn index(configs: &[Config]) -> Index {
         let mut index = Index::default();
         (index.synced, index.multus) = (true, true);
-        configs.iter().for_each(|config| index.put_config(config.clone()));
+        for config in configs {
+            index.put_config(config.clone());
+        }
         index
     }
 
