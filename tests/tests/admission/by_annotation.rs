@@ -179,6 +179,17 @@ async fn attachments_of_others_only_where_they_are_shared() {
 #[tokio::test]
 async fn devices_of_other_plugins() {
     let (stage, _controller) = staged(&[]).await;
+    // Some are of a time when attachments were not checked.
+    let checks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/spiderpool-controller";
+    send(&stage.admin, "DELETE", checks, JSON, Vec::new()).await.expect("answers").accepted();
+    let unchecked = json!({"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderMultusConfig", "metadata": {"name": "probe"}, "spec": vlan("")});
+    until("attachments not to be checked", async || {
+        let path = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/team-a/spidermultusconfigs?dryRun=All";
+        let probe = stage.create(path, &unchecked).await;
+        ensure!(probe.status == 201, "{probe:?}");
+        Ok(())
+    })
+    .await;
     for (name, annotations, spec) in [
         ("vf1", json!({NETWORK: "vf"}), sriov("example.com/vf")),
         ("vf2", json!({NETWORK: "vf"}), sriov("example.com/vf")),

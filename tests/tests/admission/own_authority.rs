@@ -59,8 +59,9 @@ impl Pair {
 
     /// The chart's, by URL: the first entry asks one controller, the second the other.
     async fn webhooks(&self) {
-        let mut documents = rendered("controller/webhook.yaml", &[SELF]);
-        let mut configuration = documents.pop().expect("webhooks alone");
+        let documents = rendered("controller/webhook.yaml", &[SELF]);
+        let mutating = |document: &Value| document["kind"] == "MutatingWebhookConfiguration";
+        let mut configuration = documents.into_iter().find(mutating).expect("webhooks");
         let entries = configuration["webhooks"].as_array_mut().expect("a list");
         for (entry, controller) in entries.iter_mut().zip(&self.controllers) {
             assert_eq!(entry["clientConfig"]["caBundle"], Value::Null, "left to the controllers");
