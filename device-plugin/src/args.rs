@@ -16,6 +16,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run until SIGTERM.
     Daemon(Daemon),
+    /// Keep Multus in use on this node until SIGTERM.
+    Multus(Box<crate::multus::Args>),
 }
 
 #[derive(Debug, clap::Args)]

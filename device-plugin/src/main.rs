@@ -9,6 +9,8 @@
 //! PodResources ── kubelet::in_use                               │          v
 //! device-plugins folder ── kubelet::folder ─────────────────────┘   report: /registrations, metrics, events
 //! ```
+//!
+//! `multus` is another program in the same file, run by a DaemonSet of its own.
 
 mod advertise;
 mod args;
@@ -18,6 +20,7 @@ mod events;
 mod hash;
 mod kubelet;
 mod metrics;
+mod multus;
 mod nics;
 mod node;
 mod pauses;
@@ -29,9 +32,17 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     runtime::install_crypto();
-    let args::Args { command: args::Command::Daemon(daemon) } = args::Args::parse();
-    runtime::log::init(daemon.log_level, daemon.log_format);
-    match config::Config::try_from(daemon).map_err(anyhow::Error::from).and_then(run::run) {
+    let ended = match args::Args::parse().command {
+        args::Command::Daemon(daemon) => {
+            runtime::log::init(daemon.log_level, daemon.log_format);
+            config::Config::try_from(daemon).map_err(anyhow::Error::from).and_then(run::run)
+        }
+        args::Command::Multus(args) => {
+            runtime::log::init(args.log_level, args.log_format);
+            multus::run(*args)
+        }
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = %runtime::Chain(error.as_ref()), "the agent ends");

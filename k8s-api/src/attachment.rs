@@ -1,10 +1,19 @@
 //! What a pod needs of its node because of one attachment.
 
+pub mod by_annotation;
+
 use crate::crd::multus_config::{CniType, MultusConfigSpec, VlanMode};
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Annotation of a SpiderMultusConfig: another name for what Multus knows it by.
 pub const NETWORK_NAME: &str = "multus.spidernet.io/cr-name";
+/// Annotation of a SpiderMultusConfig: `cniVersion` of its CNI configuration.
+pub const CNI_VERSION: &str = "multus.spidernet.io/cni-version";
+/// Annotation of a SpiderMultusConfig: `name` of its CNI configuration, where it is not the network's.
+pub const CONFIG_NAME: &str = "cni.spidernet.io/cniconfig-name";
+/// Values of [`CNI_VERSION`]: the published versions of the CNI specification.
+pub const CNI_VERSIONS: [&str; 7] = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 
 /// The part of an attachment that scheduling depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +22,44 @@ pub struct Needs {
     pub masters: BTreeSet<String>,
     /// Whether it takes a sub-interface of the cloud: a VLAN whose id the provider answers.
     pub sub_eni: bool,
+    /// What it takes of another's device plugin; requested where an annotation selects the attachment.
+    pub device: Option<Device>,
+}
+
+/// A resource of a device plugin that is none of ours; the name is as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// An RDMA device that all interfaces of a pod share: one a pod.
+    Shared(String),
+    /// A virtual function, which becomes the interface: one each.
+    Own(String),
+}
+
+impl Device {
+    /// Of a SpiderMultusConfig; none where no name is written.
+    #[must_use]
+    pub fn of(spec: &MultusConfigSpec) -> Option<Self> {
+        let name = |block: &Option<Map<String, Value>>| {
+            block.as_ref()?.get("resourceName").and_then(Value::as_str).map(ToOwned::to_owned)
+        };
+        let device = match spec.cni_type {
+            CniType::Vlan => Self::Shared(spec.vlan.as_ref()?.rdma_resource_name.clone()?),
+            CniType::Macvlan => Self::Shared(spec.macvlan.as_ref()?.rdma_resource_name.clone()?),
+            CniType::Ipvlan => Self::Shared(spec.ipvlan.as_ref()?.rdma_resource_name.clone()?),
+            CniType::Sriov => Self::Own(name(&spec.sriov)?),
+            CniType::IbSriov => Self::Own(name(&spec.ibsriov)?),
+            CniType::Ipoib | CniType::Ovs | CniType::Custom => return None,
+        };
+        Some(device).filter(|device| !device.resource().is_empty())
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn resource(&self) -> &str {
+        match self {
+            Self::Shared(name) | Self::Own(name) => name,
+        }
+    }
 }
 
 impl Needs {
@@ -31,6 +78,7 @@ impl Needs {
         Self {
             masters: masters.unwrap_or_default().into_iter().filter(|master| !master.is_empty()).collect(),
             sub_eni: vlan.is_some_and(|vlan| open(vlan.vlan_mode, vlan.vlan_id)),
+            device: Device::of(spec),
         }
     }
 }
@@ -41,7 +89,7 @@ mod tests {
 
     fn needs(spec: &str) -> (Vec<String>, bool) {
         let spec = serde_saphyr::from_str::<MultusConfigSpec>(spec).expect("a spec");
-        let Needs { masters, sub_eni } = Needs::of(&spec);
+        let Needs { masters, sub_eni, device: _ } = Needs::of(&spec);
         (masters.into_iter().collect(), sub_eni)
     }
 
@@ -62,6 +110,26 @@ mod tests {
             ("{}", (vec![], false)),
         ] {
             assert_eq!(needs(spec), wanted, "{spec}");
+        }
+    }
+
+    #[test]
+    fn devices_of_other_plugins() {
+        let shared = |name: &str| Some(Device::Shared(name.to_owned()));
+        let own = |name: &str| Some(Device::Own(name.to_owned()));
+        for (spec, wanted) in [
+            ("{cniType: vlan, vlan: {master: [eth1], rdmaResourceName: a/b}}", shared("a/b")),
+            ("{cniType: macvlan, macvlan: {master: [eth1], rdmaResourceName: a/b}}", shared("a/b")),
+            ("{cniType: ipvlan, ipvlan: {master: [eth1], rdmaResourceName: ''}}", None),
+            ("{cniType: sriov, sriov: {resourceName: a/b}}", own("a/b")),
+            ("{cniType: ib-sriov, ibsriov: {resourceName: a/c}}", own("a/c")),
+            ("{cniType: sriov, sriov: {resourceName: 5}}", None),
+            ("{cniType: sriov}", None),
+            ("{cniType: ipoib, ipoib: {master: ib0}}", None),
+            ("{cniType: ovs, ovs: {resourceName: a/b}}", None),
+        ] {
+            let spec = serde_saphyr::from_str::<MultusConfigSpec>(spec).expect("a spec");
+            assert_eq!(Needs::of(&spec).device, wanted, "{spec:?}");
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod ip_allocation;
 pub mod ip_pool;
 pub mod multus_config;
 pub mod reserved_ip;
+pub mod texts;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;

@@ -3,7 +3,10 @@
 //! Source: `parsePodNetworkAnnotation` of Multus: JSON as soon as one of `[`, `{` or `"` occurs, else a list with commas.
 //! A test feeds one corpus to both readers. Where Multus crashes (`[null]`, an empty default network), this is an error.
 
+mod merge;
+
 use crate::syntax;
+pub use merge::with;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use std::fmt;
@@ -75,6 +78,9 @@ pub enum InvalidNetworks {
     /// A pod has one first interface.
     #[error("it names {0} networks, and a pod has one default network")]
     SeveralDefaults(usize),
+    /// A list with commas has no way of writing the name.
+    #[error("a list with commas cannot name {0}, which has a dot; write the annotation as JSON")]
+    Dot(String),
 }
 
 /// Most bytes of all annotations of an object (source: apimachinery `TotalAnnotationSizeLimitB`). An API server checks it

@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// The agent's program: see [`program`].
@@ -28,10 +29,20 @@ pub fn program(variable: &str, name: &str) -> PathBuf {
     profile.join(name)
 }
 
-/// A port of the loopback address that was free a moment ago.
+/// A port of the loopback address that is free until its caller takes it: this process gets no port twice, and it lies
+/// below those that the system gives to whoever connects or asks for any.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a loopback port");
-    listener.local_addr().expect("bound").port()
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let given = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let first = given.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or_default();
+    let ours = 20_000..first;
+    // Test programs that run side by side begin at ports of their own.
+    let begin = usize::try_from(std::process::id()).unwrap_or_default() * 251;
+    let next = |_| ours.clone().nth((begin + ASKED.fetch_add(1, Ordering::Relaxed)) % ours.len());
+    let bound = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok();
+    // A system that gives nearly all ports leaves no others.
+    let free = (0..ours.len()).filter_map(next).find_map(bound).or_else(|| bound(0)).expect("a loopback port");
+    free.local_addr().expect("bound").port()
 }
 
 /// A configuration with these sub-interface rules, as a YAML flow list.

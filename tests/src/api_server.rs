@@ -4,11 +4,13 @@ use crate::agent::free_port;
 use crate::process::{Running, run};
 use crate::wait;
 use anyhow::Context;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -38,7 +40,8 @@ pub const AGENT: &str = "spiderpool-agent";
 /// Another.
 pub const CONTROLLER: &str = "spiderpool-controller";
 
-const START: Duration = Duration::from_secs(30);
+/// Long: on a machine with two busy cores several start at once.
+const START: Duration = Duration::from_mins(2);
 
 impl ApiServer {
     /// Starts both and waits until they answer.
@@ -106,10 +109,14 @@ impl ApiServer {
         started
     }
 
+    /// Whether all that it makes at its start is there, such as namespaces and roles.
     async fn answers(&self) -> anyhow::Result<()> {
-        let ready = kube::api::ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&());
-        let namespaces = kube::Api::<kube::api::DynamicObject>::all_with(self.try_client(ADMIN).await?, &ready);
-        namespaces.get("default").await?;
+        let client = self.try_client(ADMIN).await?;
+        client.request_text(http::Request::get("/readyz").body(Vec::new())?).await?;
+        let namespaces = kube::Api::<Namespace>::all(client);
+        for name in ["default", "kube-system"] {
+            namespaces.get(name).await?;
+        }
         Ok(())
     }
 
@@ -155,7 +162,21 @@ current-context: c
         entries.filter(at).map(|entry| entry["annotations"].clone()).collect()
     }
 
-    /// Every request of `user` that was answered so far.
+    /// Every request of `user` that was answered before this call. Each is logged after its answer; what was answered before
+    /// a request of our own is there when that one is.
+    pub async fn requests_until_now(&self, user: &str) -> Vec<Request> {
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
+        let uri = format!("/api/v1/namespaces/default?mark={}", ASKED.fetch_add(1, Ordering::Relaxed));
+        let client = self.client(ADMIN).await;
+        client.request_text(http::Request::get(&uri).body(Vec::new()).expect("a request")).await.expect("answers");
+        wait::until("the audit log", START, async || {
+            self.requests_of(ADMIN).iter().any(|request| request.uri == uri).then_some(()).context("not yet")
+        })
+        .await;
+        self.requests_of(user)
+    }
+
+    /// Requests of `user` that were answered and logged so far.
     pub fn requests_of(&self, user: &str) -> Vec<Request> {
         let log = fs::read_to_string(self.folder.path().join("audit.log")).unwrap_or_default();
         let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

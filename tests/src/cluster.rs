@@ -35,7 +35,7 @@ pub const CHANGING: &str = "node2";
 pub const OTHER: &str = "node3";
 
 /// For what takes a kubelet, a scheduler and a container runtime on a busy machine.
-pub const SOON: Duration = Duration::from_mins(1);
+pub const SOON: Duration = Duration::from_mins(3);
 
 impl Cluster {
     /// The client of the administrator.
@@ -81,15 +81,15 @@ impl Cluster {
 
     /// What the Node object says is allocatable; none where the resource does not show.
     pub async fn allocatable(&self, node: &str, resource: &str) -> Option<String> {
-        let node = self.nodes().get(node).await.expect("nodes can be read");
-        node.status?.allocatable?.get(resource).map(|quantity| quantity.0.clone())
+        allocatable_of(self.nodes().get(node).await.expect("nodes can be read"), resource)
     }
 
     /// Waits until the Node object says so. 10 000 is written as 10k.
     pub async fn until_allocatable(&self, node: &str, resource: &str, wanted: Option<&str>) {
         wait::until(format!("{resource} = {wanted:?} on {node}"), SOON, async || {
-            let found = self.allocatable(node, resource).await;
-            if found.as_deref() == wanted { Ok(()) } else { Err(format!("it is {found:?}")) }
+            let found = allocatable_of(self.nodes().get(node).await?, resource);
+            ensure!(found.as_deref() == wanted, "it is {found:?}");
+            Ok(())
         })
         .await;
     }
@@ -223,6 +223,10 @@ impl Cluster {
     }
 }
 
+fn allocatable_of(node: Node, resource: &str) -> Option<String> {
+    node.status?.allocatable?.get(resource).map(|quantity| quantity.0.clone())
+}
+
 /// A pod that sleeps.
 pub fn sleeping(name: &str) -> Value {
     json!({
@@ -247,24 +251,28 @@ pub fn networked(name: &str, networks: &str) -> Value {
 
 /// Installs the chart of the checkout with the quick start's values and waits for it.
 pub fn helm_install(more: &[&str]) {
-    let fixed = [
+    run("helm", helm_arguments().iter().chain(more));
+    // Helm is content when all agents but maxUnavailable are ready.
+    run("kubectl", ["rollout", "status", "daemonset/spiderpool-agent", "--namespace=kube-system", "--timeout=5m"]);
+}
+
+/// What Helm is told for that.
+pub fn helm_arguments() -> [&'static str; 12] {
+    [
         "upgrade",
         "--install",
         "spiderpool",
         "charts/spiderpool",
         "--namespace=kube-system",
         "--wait",
-        "--timeout=2m",
+        "--timeout=5m",
         "--values=docs/examples/quick-start.yaml",
         "--set=spiderpoolAgent.image.registry=localhost",
         "--set-string=spiderpoolAgent.podAnnotations.tests=yes",
         "--set=spiderpoolController.image.registry=localhost",
         // The quick start's rule, and NICs that tests add and remove.
         "--set=spiderpoolAgent.networkResourcePlugin.resourceAdvertisement.masterNIC.rules[1].includeInterfaces={ext*}",
-    ];
-    run("helm", fixed.iter().chain(more));
-    // Helm is content when all agents but maxUnavailable are ready.
-    run("kubectl", ["rollout", "status", "daemonset/spiderpool-agent", "--namespace=kube-system", "--timeout=2m"]);
+    ]
 }
 
 /// Runs `dev/cluster` on the cluster that the test runs in.

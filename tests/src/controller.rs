@@ -13,11 +13,13 @@ use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
 /// Long enough for everything that is not measured.
-pub const SOON: Duration = Duration::from_secs(30);
+pub const SOON: Duration = Duration::from_mins(2);
 
 /// An API server that knows our kinds and grants the controller what the chart grants.
 pub struct Stage {
@@ -37,6 +39,12 @@ pub struct Controller {
     admin: SocketAddr,
     /// `https://localhost:PORT`
     pub url: String,
+}
+
+/// The controller's program: see [`program`].
+fn binary() -> PathBuf {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| program("CONTROLLER_BINARY", "spiderpool-controller")).clone()
 }
 
 /// What the API server answered.
@@ -125,18 +133,65 @@ impl Stage {
 
     /// Grants the controller's user what the chart grants to its account.
     pub async fn grant(&self) {
-        for mut document in rendered("controller/rbac.yaml", &[]) {
+        self.create("/api/v1/namespaces", &json!({"metadata": {"name": "kube-system"}})).await;
+        self.grant_more("controller/rbac.yaml", &[]).await;
+    }
+
+    /// Grants the controller's user what this template of the chart grants to its account.
+    pub async fn grant_more(&self, template: &str, more: &[&str]) {
+        for mut document in rendered(template, more) {
             match document["kind"].as_str() {
-                Some("ClusterRole") => {
-                    self.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", &document).await.accepted();
-                }
-                Some("ClusterRoleBinding") => {
-                    document["subjects"] =
-                        json!([{"kind": "User", "name": CONTROLLER, "apiGroup": "rbac.authorization.k8s.io"}]);
-                    self.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &document).await.accepted();
+                Some(kind @ ("ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding")) => {
+                    let part = match document["metadata"]["namespace"].as_str() {
+                        Some(namespace) => format!("namespaces/{namespace}/"),
+                        None => String::new(),
+                    };
+                    let path = format!("/apis/rbac.authorization.k8s.io/v1/{part}{}s", kind.to_lowercase());
+                    if document.get("subjects").is_some() {
+                        document["subjects"] =
+                            json!([{"kind": "User", "name": CONTROLLER, "apiGroup": "rbac.authorization.k8s.io"}]);
+                    }
+                    self.create(&path, &document).await.accepted();
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Installs Multus's kind, as Multus defines it.
+    pub async fn multus(&self) {
+        let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"config": {"type": "string"}}}}}});
+        let definition = json!({
+            "metadata": {"name": "network-attachment-definitions.k8s.cni.cncf.io"},
+            "spec": {
+                "group": "k8s.cni.cncf.io",
+                "scope": "Namespaced",
+                "names": {"plural": "network-attachment-definitions", "singular": "network-attachment-definition", "kind": "NetworkAttachmentDefinition", "shortNames": ["net-attach-def"]},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+            },
+        });
+        self.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await.accepted();
+        wait::until("NetworkAttachmentDefinitions to be served", SOON, async || {
+            let path = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions";
+            let answer = send(&self.admin, "GET", path, "application/json", Vec::new()).await?;
+            ensure!(answer.status == 200, "{answer:?}");
+            Ok(())
+        })
+        .await;
+    }
+
+    /// Holds the controller's user to what the chart holds its account to.
+    pub async fn hold(&self) {
+        for document in rendered("controller/namespaces.yaml", &[]) {
+            let account = "system:serviceaccount:kube-system:spiderpool-controller";
+            assert!(document["kind"] != "ValidatingAdmissionPolicy" || document.to_string().contains(account));
+            let document: Value =
+                serde_json::from_str(&document.to_string().replace(account, CONTROLLER)).expect("JSON");
+            let plural = match document["kind"].as_str() {
+                Some("ValidatingAdmissionPolicy") => "validatingadmissionpolicies",
+                _ => "validatingadmissionpolicybindings",
+            };
+            self.create(&format!("/apis/admissionregistration.k8s.io/v1/{plural}"), &document).await.accepted();
         }
     }
 
@@ -157,12 +212,9 @@ impl Stage {
     /// A new certificate for localhost that is not in its place yet.
     pub fn certificate_beside(&self) -> NextCertificate {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
-        let next = NextCertificate {
-            mount: self.folder.path().to_owned(),
-            version: format!("..{}", free_port()),
-            authority: made.cert.pem(),
-        };
-        std::fs::create_dir(next.folder()).expect("a folder");
+        let mount = self.folder.path().to_owned();
+        let version = tempfile::Builder::new().prefix("..").tempdir_in(&mount).expect("a folder").keep();
+        let next = NextCertificate { mount, version, authority: made.cert.pem() };
         std::fs::write(next.folder().join("tls.crt"), made.cert.pem()).expect("writable");
         std::fs::write(next.folder().join("tls.key"), made.signing_key.serialize_pem()).expect("writable");
         next
@@ -195,8 +247,13 @@ impl Stage {
         ];
         let arguments = [&fixed[..], tls].concat();
         let kubeconfig = self.server.kubeconfig(CONTROLLER).display().to_string();
-        let binary = program("CONTROLLER_BINARY", "spiderpool-controller");
-        let process = Running::start(&binary, &arguments, &[("KUBECONFIG", &kubeconfig)], &log);
+        let name = format!("controller-{webhook}");
+        let env = [
+            ("KUBECONFIG", kubeconfig.as_str()),
+            ("SPIDERPOOL_POD_NAMESPACE", "kube-system"),
+            ("SPIDERPOOL_POD_NAME", &name),
+        ];
+        let process = Running::start(&binary(), &arguments, &env, &log);
         Controller { process, log, admin, url: format!("https://localhost:{webhook}") }
     }
 
@@ -207,25 +264,57 @@ impl Stage {
         controller
     }
 
-    /// Puts the chart's webhooks in force, for a controller at `url`; returns the names of its entries.
+    /// Puts the chart's webhooks in force, for a controller at `url`; returns the names of its entries for pods.
     pub async fn webhooks(&self, url: &str, authority: &str, more: &[&str]) -> Vec<String> {
-        let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-        let documents = rendered("controller/webhook.yaml", more);
-        let mut configuration = documents
-            .into_iter()
-            .find(|document| document["kind"] == "MutatingWebhookConfiguration")
-            .expect("the chart renders webhooks");
         let mut names = Vec::new();
-        for entry in configuration["webhooks"].as_array_mut().expect("a list") {
-            let (path, bundle) = (entry["clientConfig"]["service"]["path"].take(), STANDARD.encode(authority));
-            let path = path.as_str().expect("a path");
-            entry["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": bundle});
-            names.push(entry["name"].as_str().expect("a name").to_owned());
+        for mut configuration in rendered("controller/webhook.yaml", more) {
+            let plural = match configuration["kind"].as_str() {
+                Some("MutatingWebhookConfiguration") => "mutatingwebhookconfigurations",
+                Some("ValidatingWebhookConfiguration") => "validatingwebhookconfigurations",
+                _ => continue,
+            };
+            for entry in configuration["webhooks"].as_array_mut().expect("a list") {
+                let (path, bundle) = (entry["clientConfig"]["service"]["path"].take(), STANDARD.encode(authority));
+                let path = path.as_str().expect("a path");
+                entry["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": bundle});
+                if entry["rules"][0]["resources"] == json!(["pods"]) {
+                    names.push(entry["name"].as_str().expect("a name").to_owned());
+                }
+            }
+            let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+            let own = format!("{path}/{}", configuration["metadata"]["name"].as_str().expect("a name"));
+            send(&self.admin, "DELETE", &own, "application/json", Vec::new()).await.expect("answers");
+            self.put_in_force("POST", &path, configuration).await;
         }
-        let name = configuration["metadata"]["name"].as_str().expect("a name").to_owned();
-        send(&self.admin, "DELETE", &format!("{path}/{name}"), "application/json", Vec::new()).await.expect("answers");
-        self.create(path, &configuration).await.accepted();
         names
+    }
+
+    /// Sends a webhook configuration and waits until the API server, which hears of it by a watch, goes by it: one entry
+    /// more refuses one pod and no other.
+    pub async fn put_in_force(&self, method: &str, path: &str, mut configuration: Value) {
+        static SENT: AtomicUsize = AtomicUsize::new(0);
+        const MARKS: &str = ".mark.tests.example";
+        let mark = format!("n{}{MARKS}", SENT.fetch_add(1, Ordering::Relaxed));
+        let entries = configuration["webhooks"].as_array_mut().expect("a list");
+        entries.retain(|entry| !entry["name"].as_str().is_some_and(|name| name.ends_with(MARKS)));
+        // Nobody listens there. The first that fails is named.
+        let nowhere = format!("https://localhost:{}", free_port());
+        let entry = json!({
+            "name": mark, "admissionReviewVersions": ["v1"], "sideEffects": "None", "clientConfig": {"url": nowhere},
+            "matchConditions": [{"name": "mark", "expression": format!("has(object.metadata.name) && object.metadata.name == '{mark}'")}],
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
+        });
+        entries.insert(0, entry);
+        let body = configuration.to_string().into_bytes();
+        send(&self.admin, method, path, "application/json", body).await.expect("the API server answers").accepted();
+        let mut pod = pod_with(&json!({"a": "b"}));
+        pod["metadata"]["name"] = mark.clone().into();
+        wait::until("the API server to go by a webhook configuration", SOON, async || {
+            let answer = self.create("/api/v1/namespaces/default/pods?dryRun=All", &pod).await;
+            ensure!(answer.status >= 400 && answer.refused().contains(&mark), "{answer:?}");
+            Ok(())
+        })
+        .await;
     }
 
     /// Creates an object.
@@ -274,20 +363,20 @@ impl Stage {
 #[derive(Debug)]
 pub struct NextCertificate {
     mount: PathBuf,
-    version: String,
+    version: PathBuf,
     /// What an API server must trust for it, PEM.
     pub authority: String,
 }
 
 impl NextCertificate {
     /// Where its files lie.
-    pub fn folder(&self) -> PathBuf {
-        self.mount.join(&self.version)
+    pub fn folder(&self) -> &Path {
+        &self.version
     }
 
     /// Puts it in its place, as the kubelet does: one link moves.
     pub fn swap(&self) {
-        symlink(&self.version, self.mount.join("..new")).expect("a link");
+        symlink(self.version.file_name().expect("a name"), self.mount.join("..new")).expect("a link");
         std::fs::rename(self.mount.join("..new"), self.mount.join("..data")).expect("a swap");
     }
 }

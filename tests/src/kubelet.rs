@@ -130,8 +130,10 @@ impl FakeKubelet {
         self.start();
     }
 
-    /// Removes every file but the checkpoint.
+    /// Removes every file but the checkpoint. `kubelet.sock` goes first: an agent that misses a socket of its own while that
+    /// one is there has to register again, and whether it looks in between would be chance.
     pub fn empty_folder(&self) {
+        let _ = fs::remove_file(self.socket());
         for entry in fs::read_dir(&lock(&self.state).folder).expect("readable").flatten() {
             if entry.file_name() != "kubelet_internal_checkpoint" {
                 let _ = fs::remove_file(entry.path());
@@ -167,10 +169,9 @@ impl FakeKubelet {
 
     /// Devices that the latest list of `resource` calls healthy; none without an open stream, as the kubelet counts.
     pub fn allocatable(&self, resource: &str) -> Option<usize> {
-        if self.open_streams(resource) == 0 {
-            return None;
-        }
-        let list = self.lists(resource).pop()?;
+        let state = lock(&self.state);
+        // Not copied: lists may be large, and this is asked often.
+        let list = state.known.get(resource).filter(|known| known.open > 0)?.streams.last()?.last()?;
         Some(list.devices.iter().filter(|(_, health)| health == "Healthy").count())
     }
 

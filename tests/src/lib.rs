@@ -8,6 +8,7 @@ pub mod api_server;
 pub mod cluster;
 pub mod controller;
 pub mod kubelet;
+pub mod multus;
 pub mod other_webhook;
 pub mod pod_resources;
 pub mod process;

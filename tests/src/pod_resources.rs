@@ -18,6 +18,8 @@ use tonic::{Request, Response, Status};
 pub enum Says {
     /// Pods, each with the devices of one resource; and one without any, as the agent's own.
     Held(Vec<(&'static str, Vec<&'static str>)>),
+    /// Never to the first question, and this to the next.
+    HeldAtSecond(Vec<(&'static str, Vec<&'static str>)>),
     /// No pod at all, as a kubelet that has just started.
     NoPod,
     /// An error.
@@ -83,12 +85,13 @@ struct Lister(Arc<Mutex<State>>);
 #[tonic::async_trait]
 impl PodResourcesLister for Lister {
     async fn list(&self, _: Request<ListPodResourcesRequest>) -> Result<Response<ListPodResourcesResponse>, Status> {
-        let says = change(&self.0, |state| {
+        let (says, asked) = change(&self.0, |state| {
             state.asked += 1;
-            state.says.clone()
+            (state.says.clone(), state.asked)
         });
         let pod_resources = match says {
-            Says::Held(held) => {
+            Says::HeldAtSecond(_) if asked == 1 => std::future::pending().await,
+            Says::Held(held) | Says::HeldAtSecond(held) => {
                 held.into_iter().map(|(resource, ids)| pod(resource, &ids)).chain([PodResources::default()]).collect()
             }
             Says::NoPod => Vec::new(),

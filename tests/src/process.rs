@@ -41,6 +41,12 @@ impl Running {
         links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
     }
 
+    /// What it does: `R`uns, `S`leeps, is s`T`opped, as in `man proc_pid_stat`.
+    pub fn state(&self) -> char {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("it runs");
+        stat.rsplit_once(") ").and_then(|(_, after)| after.chars().next()).expect("a state")
+    }
+
     /// Exit code once it ended.
     pub fn ended(&mut self) -> Option<i32> {
         self.0.try_wait().expect("a child can be waited for").map(|status| status.code().unwrap_or(-1))

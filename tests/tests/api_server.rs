@@ -12,7 +12,7 @@ use tests::api_server::{ADMIN, AGENT, ApiServer};
 use tests::kubelet::{Answer, FakeKubelet};
 use tests::wait;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_mins(1);
 
 const CONF: &str = "
 iaasNetworkProvider: {serverUrl: http://provider.example}
@@ -106,7 +106,9 @@ async fn the_agent_watches_its_own_node_and_nothing_else() {
     .await;
     assert!(devices().await.expect("metrics"), "nothing is withdrawn because a Node object is gone");
 
-    let requests = server.requests_of(AGENT);
+    let mut requests = server.requests_of(AGENT);
+    // After a minute without a kubelet there is an event of that.
+    requests.retain(|request| !request.uri.starts_with("/apis/events.k8s.io/"));
     assert!(!requests.is_empty());
     for request in &requests {
         let own =

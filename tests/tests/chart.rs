@@ -7,6 +7,8 @@
 mod certificates;
 #[path = "chart/controller.rs"]
 mod controller;
+#[path = "chart/multus.rs"]
+mod multus;
 #[cfg(feature = "api-server")]
 #[path = "chart/upgrades.rs"]
 mod upgrades;
@@ -81,7 +83,7 @@ fn renders_as_reviewed() {
         "controller-monitoring",
         rendered(&["--show-only=templates/controller/monitoring.yaml", "--set", &monitoring.join(",")])
     );
-    let webhooks = "multus.multusCNI.defaultCniCRName=net,spiderpoolController.podResourceInject.namespaceLabel=true";
+    let webhooks = "multus.multusCNI.defaultCniCRName=net";
     insta::assert_snapshot!(
         "webhooks",
         reviewed(&[

@@ -24,7 +24,7 @@ async fn figures() {
 
     let started = Instant::now();
     let agent = Agent::alone(root.path(), &rules);
-    all(&kubelet, 0).await;
+    all(&kubelet, &[0; RESOURCES]).await;
     println!(
         "agent start -> {RESOURCES} resources of {DEVICES} devices registered and read: {:.0?}",
         started.elapsed()
@@ -32,14 +32,15 @@ async fn figures() {
 
     let mut spans = Vec::new();
     for _ in 0..20 {
-        let before = kubelet.registrations(&name(0));
+        let before: [usize; RESOURCES] = std::array::from_fn(|n| kubelet.registrations(&name(n)));
         kubelet.restart().await;
         let at = Instant::now();
-        all(&kubelet, before).await;
+        all(&kubelet, &before).await;
         spans.push(at.elapsed());
     }
     print("new kubelet.sock -> all registered and read, 20 rounds", &mut spans);
-    assert!(spans.last().is_some_and(|max| *max < Duration::from_millis(500)), "promised: 500 ms");
+    let (median, slowest) = (spans[spans.len() / 2], spans[spans.len() - 1]);
+    assert!(median < Duration::from_secs(2), "whatever the machine and the build, nobody waits for a poll: {spans:?}");
 
     let mut spans = Vec::new();
     for round in 0..20_usize {
@@ -73,15 +74,17 @@ async fn figures() {
         assert_eq!(kubelet.allocatable(&name(n)), Some(DEVICES));
     }
     if std::env::var_os("AGENT_BINARY").is_some() {
+        assert!(slowest < Duration::from_millis(500), "promised: 500 ms");
         assert!(p99 < Duration::from_millis(2), "promised: 2 ms");
         assert!(memory < 25.0 * 1024.0, "promised: 25 MiB");
     }
 }
 
-async fn all(kubelet: &FakeKubelet, registrations: usize) {
+async fn all(kubelet: &FakeKubelet, registrations: &[usize; RESOURCES]) {
     tests::wait::until("all resources", SOON, async || {
-        let ready =
-            |n| kubelet.registrations(&name(n)) > registrations && kubelet.allocatable(&name(n)) == Some(DEVICES);
+        let ready = |n: usize| {
+            kubelet.registrations(&name(n)) > registrations[n] && kubelet.allocatable(&name(n)) == Some(DEVICES)
+        };
         if (0..RESOURCES).all(ready) { Ok(()) } else { Err("not yet") }
     })
     .await;

@@ -4,18 +4,21 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use std::collections::BTreeSet;
 
 /// Crate, and what of ours it may use.
-const EDGES: [(&str, &[&str]); 6] = [
+const EDGES: [(&str, &[&str]); 7] = [
     ("proto", &[]),
     ("k8s-api", &[]),
+    ("ipam-core", &[]),
     ("runtime", &[]),
     ("device-plugin", &["k8s-api", "proto", "runtime"]),
-    ("webhook", &["k8s-api", "runtime"]),
+    ("webhook", &["ipam-core", "k8s-api", "runtime"]),
     ("tests", &["k8s-api", "proto", "runtime"]),
 ];
 
 /// Crates that only read values: no client, no socket, no spawning.
-const PURE: [(&str, &[&str]); 1] =
-    [("k8s-api", &["kube-client", "tonic", "tokio", "rtnetlink", "hyper", "reqwest", "notify"])];
+const PURE: [(&str, &[&str]); 2] = [
+    ("k8s-api", &["kube-client", "tonic", "tokio", "rtnetlink", "hyper", "reqwest", "notify"]),
+    ("ipam-core", &["kube", "kube-client", "k8s-openapi", "tonic", "tokio", "rtnetlink", "hyper", "reqwest", "notify"]),
+];
 
 fn packages() -> Vec<Package> {
     let metadata =

@@ -54,6 +54,18 @@ pub(crate) struct Daemon {
     #[arg(long, env = "SPIDERPOOL_ADMIN_ADDRESS", value_name = "ADDRESS", default_value = "0.0.0.0:5720")]
     pub(crate) admin_address: SocketAddr,
 
+    /// Namespace of this controller, where its lease lies.
+    #[arg(long, env = "SPIDERPOOL_POD_NAMESPACE", value_name = "NAMESPACE")]
+    pub(crate) namespace: String,
+
+    /// Name of this controller's pod: no other controller may have it.
+    #[arg(long, env = "SPIDERPOOL_POD_NAME", value_name = "NAME")]
+    pub(crate) pod_name: String,
+
+    /// Name of the Lease that one of the controllers holds.
+    #[arg(long, value_name = "NAME", default_value = "spiderpool-controller")]
+    pub(crate) lease: String,
+
     /// Worker threads.
     #[arg(long, env = "SPIDERPOOL_THREADS", value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: u8,
@@ -77,10 +89,6 @@ pub(crate) struct OwnAuthority {
     /// How long a certificate lives; the authority lives four times as long.
     #[arg(long, value_name = "HOURS", default_value = "2160h", value_parser = crate::authority::lifetime)]
     pub(crate) tls_self_valid: Duration,
-
-    /// Namespace of this pod.
-    #[arg(long, env = "SPIDERPOOL_POD_NAMESPACE", value_name = "NAMESPACE")]
-    pub(crate) pod_namespace: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

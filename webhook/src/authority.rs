@@ -66,10 +66,9 @@ pub(crate) enum Incomplete {
 
 impl Wanted {
     /// `None` where the certificate is not ours to make.
-    pub(crate) fn of(args: OwnAuthority) -> Result<Option<Self>, Incomplete> {
+    pub(crate) fn of(args: OwnAuthority, namespace: &str) -> Result<Option<Self>, Incomplete> {
         let Some(secret) = args.tls_self_secret else { return Ok(None) };
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let namespace = given(args.pod_namespace).ok_or(Incomplete::Needs("SPIDERPOOL_POD_NAMESPACE"))?;
         let webhooks = given(args.tls_self_webhooks).ok_or(Incomplete::Needs("--tls-self-webhooks"))?;
         let mut names = args.tls_self_names;
         names.sort_unstable();
@@ -78,14 +77,7 @@ impl Wanted {
             return Err(Incomplete::Needs("--tls-self-names"));
         }
         let lifetimes = Lifetimes::of(args.tls_self_valid);
-        Ok(Some(Self { place: Place { namespace, secret, webhooks }, names, lifetimes }))
-    }
-}
-
-impl Wanted {
-    /// Namespace and name of the lease.
-    pub(crate) fn lease(&self) -> (&str, &str) {
-        (&self.place.namespace, &self.place.webhooks)
+        Ok(Some(Self { place: Place { namespace: namespace.to_owned(), secret, webhooks }, names, lifetimes }))
     }
 }
 

@@ -4,12 +4,14 @@
 //! pod ──> pod::Pod ──> pod::Mentions (annotations) ──attachments──> decide ──> patch
 //! ```
 
+mod annotate;
 mod decide;
 mod patch;
 mod pod;
 mod quantity;
 
-pub(crate) use decide::{Attachment, Decision, Mention, Offers, decide};
+pub(crate) use annotate::annotate;
+pub(crate) use decide::{Attachment, Decision, Mention, Offers, Selected, decide};
 pub(crate) use patch::patch;
 pub(crate) use pod::Pod;
 

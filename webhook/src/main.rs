@@ -5,19 +5,34 @@
 //!
 //! API server ──AdmissionReview──> admission::server ──> admission::review ──> injection: pod x attachments x rules ──> patch
 //!                                  ^                                           ^
-//! /etc/tls, or authority ── admission::certificate                       attachments: watch ─┤ index, and a lookup for what is not in it
+//! /etc/tls, or authority ── admission::certificate       by_annotation ────────┤ networks that a value selects
+//!                                                          attachments: watch ─┤ index, and a lookup for what is not in it
+//!                                                          namespaces: watch ──┤ their annotations, as well
 //!                                                          nodes: watch ───────┘ what is on offer now
+//!            admission::objects ──> objects: completed, checked <── pools: watch, and what was admitted a moment ago
+//!
+//! lease ── of several controllers one leads ──> definitions: a NetworkAttachmentDefinition for each attachment
+//!                                           ──> namespaces::mirror: label of annotated namespaces
+//!                                           ──> authority: certificates and who trusts them, with `--tls-self-secret`
 //! ```
 
 mod admission;
 mod args;
 mod attachments;
 mod authority;
+mod by_annotation;
 mod check;
+mod definitions;
+mod events;
+mod flights;
 mod injection;
 mod lease;
 mod metrics;
+mod namespaces;
 mod nodes;
+mod objects;
+mod pools;
+mod resilient;
 mod run;
 
 use clap::Parser;

@@ -1,7 +1,7 @@
 //! How many nodes offer a resource now: for the warnings that an admission gives, and for nothing else.
 
-use crate::attachments::RENEW_SECONDS;
 use crate::injection::Offers;
+use crate::resilient::RENEW_SECONDS;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;

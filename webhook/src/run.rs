@@ -1,13 +1,14 @@
 //! Wires the controller and runs it to its end.
 
 use crate::admission::certificate::{self, Files, Pair};
-use crate::admission::{Handler, server};
+use crate::admission::{Beside, Handler, Objects, server};
 use crate::args::Daemon;
 use crate::attachments::{self, Live, Lookup};
 use crate::authority::{self, First, Wanted};
-use crate::lease;
+use crate::by_annotation::ByAnnotation;
+use crate::lease::{self, Candidate, Leading};
 use crate::metrics::{Metrics, count};
-use crate::nodes;
+use crate::{definitions, events, namespaces, nodes, pools};
 use anyhow::Context;
 use k8s_api::conf::Conf;
 use prometheus_client::registry::Registry;
@@ -26,7 +27,7 @@ pub(crate) fn run(args: Daemon) -> anyhow::Result<()> {
 
 async fn serve(args: Daemon) -> anyhow::Result<()> {
     let conf = conf_file::load(&args.config_path, Conf::parse)?;
-    let source = if let Some(wanted) = Wanted::of(args.own)? {
+    let source = if let Some(wanted) = Wanted::of(args.own, &args.namespace)? {
         Source::Own(wanted)
     } else {
         let files = Files { certificate: args.tls_server_cert, key: args.tls_server_key };
@@ -47,8 +48,15 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     let gate = Gate::default();
     let (index, watch_attachments) =
         attachments::watch(client.clone(), gate.hold("network attachments"), metrics.clone());
+    let (namespaces, watch_namespaces) = namespaces::watch(client.clone(), gate.hold("namespaces"));
     let (offers, watch_nodes) = nodes::watch(client.clone());
-    let pair = source.shown(&mut tasks, &gate, &client, &metrics, of_authority.unwrap_or_default())?;
+    // Not waited for: pods are judged without.
+    let recent = pools::Recent::default();
+    let (known_pools, watch_pools) = pools::watch(client.clone(), recent.clone());
+    let candidate = Candidate { namespace: args.namespace, lease: args.lease, identity: args.pod_name.clone() };
+    let (leading, hold_lease) = lease::hold(client.clone(), candidate, metrics.leads.clone(), tasks.stop());
+    let authority_metrics = (metrics.clone(), of_authority.unwrap_or_default());
+    let pair = source.shown(&mut tasks, &gate, &client, leading.clone(), authority_metrics)?;
     let told = metrics.clone();
     let (conf, watch_conf) = conf_file::watch(args.config_path, conf, Conf::parse, move |reading| {
         let (outcome, valid) = match reading {
@@ -59,25 +67,44 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
         told.conf_valid.set(valid);
     })
     .context("cannot watch conf.yml")?;
+    let (events, write_events) = events::writer(client.clone(), args.pod_name);
+    let keep_definitions =
+        definitions::keep(client.clone(), index.clone(), conf.clone(), leading.clone(), events, metrics.clone());
+    let mirror = namespaces::mirror(client.clone(), namespaces.clone(), leading, conf.clone(), metrics.clone());
     let refused = metrics.connections_refused.clone();
-    let handler = Handler::new(conf, Lookup::new(index, Live::new(client, metrics.clone())), offers, metrics);
+    let namespaces = namespaces::Lookup::new(namespaces, client.clone(), metrics.clone());
+    let by_annotation = ByAnnotation::new(conf.clone(), index.clone(), namespaces);
+    let recent_networks = pools::Recent::default();
+    let beside =
+        Beside { attachments: index.clone(), pools: known_pools, recent, recent_networks, client: client.clone() };
+    let (of_objects, counted) = (conf.clone(), metrics.clone());
+    let lookup = Lookup::new(index, Live::new(client, metrics.clone()));
+    let handler = Handler::new(conf, by_annotation, lookup, offers, metrics);
+    let objects = Objects::new(of_objects, beside, counted, &handler);
     let stop = tasks.stop();
     let serve = async move {
         match stop.run_until_cancelled(pair.pair()).await {
-            Some(pair) => server::serve(listener, pair, handler, refused, stop).await,
+            Some(pair) => server::serve(listener, pair, handler, objects, refused, stop).await,
             None => Ok(()),
         }
     };
-    // Attachments are followed for as long as pods are judged, which is a little longer than until the signal to stop.
+    // What is known of the cluster is followed for as long as objects are judged, which is a little longer than until the
+    // signal to stop.
     let serve = async {
         tokio::select! {
             ended = serve => ended,
             never = watch_attachments => match never {},
+            never = watch_namespaces => match never {},
+            never = watch_pools => match never {},
         }
     };
 
     tasks.spawn_dropped_at_stop("watching Nodes", watch_nodes);
     tasks.spawn_dropped_at_stop("watching conf.yml", watch_conf);
+    tasks.spawn_dropped_at_stop("writing events", write_events);
+    tasks.spawn_dropped_at_stop("keeping definitions", keep_definitions);
+    tasks.spawn_dropped_at_stop("labelling namespaces", mirror);
+    tasks.spawn("holding the lease", hold_lease);
     tasks.spawn("serving the webhook", serve);
     tasks.spawn("reporting readiness", gate.open(admin.readiness(), tasks.stop()));
     admin.spawn();
@@ -97,22 +124,18 @@ impl Source {
         tasks: &mut Tasks,
         gate: &Gate,
         client: &kube::Client,
-        metrics: &Metrics,
-        of_authority: authority::Metrics,
+        leading: Leading,
+        metrics: (Metrics, authority::Metrics),
     ) -> anyhow::Result<First> {
         match self {
             Self::Files(files, pair) => {
-                let watched = certificate::watch(files, pair, metrics.clone());
+                let watched = certificate::watch(files, pair, metrics.0);
                 let (pair, watch) = watched.context("cannot watch the certificate")?;
                 tasks.spawn_dropped_at_stop("watching the certificate", watch);
                 Ok(First::There(pair))
             }
             Self::Own(wanted) => {
-                let (namespace, name) = wanted.lease();
-                let (leading, hold) = lease::hold(client.clone(), namespace, name);
-                let metrics = (metrics.clone(), of_authority);
                 let (first, show, keep) = authority::run(client, wanted, leading, gate.hold("certificate"), metrics);
-                tasks.spawn_dropped_at_stop("leading", hold);
                 tasks.spawn_dropped_at_stop("showing the certificate", show);
                 tasks.spawn_dropped_at_stop("keeping the certificate", keep);
                 Ok(first)

@@ -92,6 +92,18 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{/* Where an API server finds the controller, of (dict "root" $ "path" "/…" "ca" $ca). */}}
+{{- define "spiderpool.controller.clientConfig" -}}
+service:
+  name: {{ .root.Values.spiderpoolController.name | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
+  path: {{ .path }}
+  port: {{ .root.Values.spiderpoolController.webhookPort }}
+{{- with .ca }}
+caBundle: {{ . | quote }}
+{{- end }}
+{{- end }}
+
 {{/* namespace/name of the network that Multus gives to every pod; empty if it is none of ours. */}}
 {{- define "spiderpool.clusterNetwork" -}}
 {{- with .Values.multus.multusCNI.defaultCniCRName -}}

@@ -3,7 +3,9 @@ module spiderpool.local/dev/multus
 go 1.26.0
 
 tool (
+	gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/install_multus
 	gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus
+	gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/passthru-cni
 	spiderpool.local/dev/multus/multus-grammar
 )
 

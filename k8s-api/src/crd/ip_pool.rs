@@ -1,5 +1,6 @@
 //! SpiderIPPool: addresses that pods may get.
 
+use super::texts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
@@ -36,12 +37,12 @@ pub struct IpPoolSpec {
     /// 4 or 6; follows from the subnet when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("self == 4 || self == 6").message("must be 4 or 6"))]
-    #[x_kube(validation = Rule::new("self == oldSelf").message("is not changeable"))]
+    #[x_kube(validation = Rule::new("self == oldSelf").message(texts::NOT_CHANGEABLE).reason(Reason::FieldValueForbidden))]
     pub ip_version: Option<i64>,
     /// The subnet as the network knows it, such as 172.91.0.0/24.
     #[schemars(length(max = 50))]
     #[x_kube(validation = Rule::new("isCIDR(self) && cidr(self) == cidr(self).masked()").message("must be a subnet without host bits, such as 172.91.0.0/24"))]
-    #[x_kube(validation = Rule::new("self == oldSelf").message("is not changeable"))]
+    #[x_kube(validation = Rule::new("self == oldSelf").message(texts::NOT_CHANGEABLE).reason(Reason::FieldValueForbidden))]
     pub subnet: String,
     /// Addresses (`172.91.0.100`) and ranges (`172.91.0.100-172.91.0.120`).
     #[serde(default, rename = "ips", skip_serializing_if = "Vec::is_empty")]

@@ -1,10 +1,21 @@
 //! SpiderMultusConfig: a network attachment as a user describes it.
 
+use super::texts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+/// Only the block of this `cniType` may be there.
+const OTHER_BLOCKS: &str = "(self.cniType == 'vlan' || !has(self.vlan)) && (self.cniType == 'macvlan' || !has(self.macvlan)) \
+    && (self.cniType == 'ipvlan' || !has(self.ipvlan)) && (self.cniType == 'sriov' || !has(self.sriov)) \
+    && (self.cniType == 'ib-sriov' || !has(self.ibsriov)) && (self.cniType == 'ipoib' || !has(self.ipoib)) \
+    && (self.cniType == 'ovs' || !has(self.ovs))";
+/// As [`texts::other_block`] says it.
+const OTHER_BLOCK_SAID: &str = "'the cniType ' + self.cniType + ' only supports spec.' \
+    + (self.cniType == 'custom' ? 'customCNI' : self.cniType.replace('-', '')) \
+    + ', please remove other CNI configs'";
 
 /// A network attachment. Pods name it in `k8s.v1.cni.cncf.io/networks` or `v1.multus-cni.io/default-network`.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -30,14 +41,14 @@ use serde_json::{Map, Value};
     printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self.cniType != 'vlan' || has(self.vlan)").message("cniType vlan needs spec.vlan"))]
-#[x_kube(validation = Rule::new("self.cniType != 'macvlan' || has(self.macvlan)").message("cniType macvlan needs spec.macvlan"))]
-#[x_kube(validation = Rule::new("self.cniType != 'ipvlan' || has(self.ipvlan)").message("cniType ipvlan needs spec.ipvlan"))]
-#[x_kube(validation = Rule::new("self.cniType != 'sriov' || has(self.sriov)").message("cniType sriov needs spec.sriov"))]
-#[x_kube(validation = Rule::new("self.cniType != 'ib-sriov' || has(self.ibsriov)").message("cniType ib-sriov needs spec.ibsriov"))]
-#[x_kube(validation = Rule::new("self.cniType != 'ipoib' || has(self.ipoib)").message("cniType ipoib needs spec.ipoib"))]
-#[x_kube(validation = Rule::new("self.cniType != 'ovs' || has(self.ovs)").message("cniType ovs needs spec.ovs"))]
-#[x_kube(validation = Rule::new("[has(self.vlan), has(self.macvlan), has(self.ipvlan), has(self.sriov), has(self.ibsriov), has(self.ipoib), has(self.ovs)].filter(x, x).size() <= 1").message("only the block of this cniType may be set; remove the others"))]
+#[x_kube(validation = Rule::new("self.cniType != 'vlan' || has(self.vlan)").message(texts::no_block("vlan").as_str()).reason(Reason::FieldValueRequired).field_path(".vlan"))]
+#[x_kube(validation = Rule::new("self.cniType != 'macvlan' || has(self.macvlan)").message(texts::no_block("macvlan").as_str()).reason(Reason::FieldValueRequired).field_path(".macvlan"))]
+#[x_kube(validation = Rule::new("self.cniType != 'ipvlan' || has(self.ipvlan)").message(texts::no_block("ipvlan").as_str()).reason(Reason::FieldValueRequired).field_path(".ipvlan"))]
+#[x_kube(validation = Rule::new("self.cniType != 'sriov' || has(self.sriov)").message(texts::no_block("sriov").as_str()).reason(Reason::FieldValueRequired).field_path(".sriov"))]
+#[x_kube(validation = Rule::new("self.cniType != 'ib-sriov' || has(self.ibsriov)").message(texts::no_block("ibsriov").as_str()).reason(Reason::FieldValueRequired).field_path(".ibsriov"))]
+#[x_kube(validation = Rule::new("self.cniType != 'ipoib' || has(self.ipoib)").message(texts::no_block("ipoib").as_str()).reason(Reason::FieldValueRequired).field_path(".ipoib"))]
+#[x_kube(validation = Rule::new("self.cniType != 'ovs' || has(self.ovs)").message(texts::no_block("ovs").as_str()).reason(Reason::FieldValueRequired).field_path(".ovs"))]
+#[x_kube(validation = Rule::new(OTHER_BLOCKS).message(Message::Expression(OTHER_BLOCK_SAID.to_owned())).reason(Reason::FieldValueForbidden).field_path(".cniType"))]
 pub struct MultusConfigSpec {
     /// Which CNI plugin makes the interface.
     #[serde(default)]
@@ -110,26 +121,55 @@ pub enum CniType {
     Custom,
 }
 
+impl CniType {
+    /// As users write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Macvlan => "macvlan",
+            Self::Ipvlan => "ipvlan",
+            Self::Vlan => "vlan",
+            Self::Sriov => "sriov",
+            Self::Ovs => "ovs",
+            Self::IbSriov => "ib-sriov",
+            Self::Ipoib => "ipoib",
+            Self::Custom => "custom",
+        }
+    }
+
+    /// The field of the spec that belongs to it.
+    #[must_use]
+    pub fn block(self) -> &'static str {
+        match self {
+            Self::IbSriov => "ibsriov",
+            Self::Custom => "customCNI",
+            other => other.name(),
+        }
+    }
+}
+
 /// A VLAN interface on a master NIC of the node.
 #[derive(Serialize, Deserialize, KubeSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!has(self.vlanMode) || self.vlanMode != 'manual' || has(self.vlanID)").message("vlanMode manual needs vlanID"))]
-#[x_kube(validation = Rule::new("!has(self.vlanMode) || self.vlanMode != 'auto' || !has(self.vlanID)").message("vlanMode auto takes the VLAN id from the provider; remove vlanID"))]
-#[x_kube(validation = Rule::new("self.master.size() < 2 || (has(self.bond) && self.bond.name != '')").message("several masters are members of a bond: set bond.name, or leave one master"))]
+#[x_kube(validation = Rule::new("!has(self.vlanMode) || self.vlanMode != 'manual' || has(self.vlanID)").message(texts::MANUAL_WITHOUT_ID).reason(Reason::FieldValueRequired).field_path(".vlanID"))]
+#[x_kube(validation = Rule::new("!has(self.vlanMode) || self.vlanMode != 'auto' || !has(self.vlanID)").message(texts::AUTO_WITH_ID).reason(Reason::FieldValueForbidden).field_path(".vlanID"))]
+#[x_kube(validation = Rule::new("!has(self.ippools) || !has(self.ippools.matchMasterSubnet) || !self.ippools.matchMasterSubnet").message(texts::MATCH_MASTER_SUBNET).reason(Reason::FieldValueForbidden).field_path(".ippools.matchMasterSubnet"))]
+#[x_kube(validation = Rule::new("self.master.size() < 2 || has(self.bond)").message(texts::NO_BOND).reason(Reason::FieldValueRequired).field_path(".bond"))]
+#[x_kube(validation = Rule::new("self.master.size() < 2 || !has(self.bond) || self.bond.name != ''").message(texts::NO_BOND_NAME).field_path(".bond.name"))]
 pub struct Vlan {
     /// NIC of the node; several are the members of a bond.
-    #[schemars(length(min = 1))]
+    #[x_kube(validation = Rule::new("self.size() > 0").message(texts::NO_MASTER).reason(Reason::FieldValueRequired))]
     pub master: Vec<String>,
     /// `auto`, as when it is left out: the provider answers the VLAN id. `manual`: it is `vlanID`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan_mode: Option<VlanMode>,
     /// A fixed VLAN id. Left out, the provider answers one.
     #[serde(default, rename = "vlanID", skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 4094))]
+    #[x_kube(validation = Rule::new("self >= 0 && self <= 4094").message(texts::VLAN_ID))]
     pub vlan_id: Option<i32>,
     /// MTU in bytes; 0 leaves it to the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[x_kube(validation = Rule::new("self >= 0").message(texts::MTU))]
     pub mtu: Option<i32>,
     /// The bond that several masters make up; it must exist on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,18 +195,19 @@ pub enum VlanMode {
 /// A macvlan or ipvlan interface on a master NIC of the node.
 #[derive(Serialize, Deserialize, KubeSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self.master.size() < 2 || (has(self.bond) && self.bond.name != '')").message("several masters are members of a bond: set bond.name, or leave one master"))]
+#[x_kube(validation = Rule::new("self.master.size() < 2 || has(self.bond)").message(texts::NO_BOND).reason(Reason::FieldValueRequired).field_path(".bond"))]
+#[x_kube(validation = Rule::new("self.master.size() < 2 || !has(self.bond) || self.bond.name != ''").message(texts::NO_BOND_NAME).field_path(".bond.name"))]
 pub struct SubInterface {
     /// NIC of the node; several are the members of a bond.
-    #[schemars(length(min = 1))]
+    #[x_kube(validation = Rule::new("self.size() > 0").message(texts::NO_MASTER).reason(Reason::FieldValueRequired))]
     pub master: Vec<String>,
     /// VLAN between the master and the interface; 0 is none.
     #[serde(default, rename = "vlanID", skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 4094))]
+    #[x_kube(validation = Rule::new("self >= 0 && self <= 4094").message(texts::VLAN_ID))]
     pub vlan_id: Option<i32>,
     /// MTU in bytes; 0 leaves it to the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[x_kube(validation = Rule::new("self >= 0").message(texts::MTU))]
     pub mtu: Option<i32>,
     /// The bond that several masters make up.
     #[serde(default, skip_serializing_if = "Option::is_none")]

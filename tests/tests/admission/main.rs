@@ -12,6 +12,8 @@
 //! | WH-21 | `../uninstall.rs`, on a whole cluster; `docs/pod-injection.md` has the one line for a namespace that was deleted first |
 
 mod attachments;
+mod by_annotation;
+mod definitions;
 mod entries;
 mod objects;
 mod odd;
@@ -19,6 +21,7 @@ mod others;
 mod own_authority;
 mod pods;
 mod tls;
+mod validation;
 
 const SUB_ENI: &str = "spidernet.io/sub-eni";
 const ETH1: &str = "spidernet.io/eth1-nic";

@@ -104,30 +104,53 @@ async fn look(stage: &Stage) {
 /// What the definitions refuse, in words.
 async fn refuse(stage: &Stage) {
     for (object, word) in [
-        (json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan"}}), "cniType vlan needs spec.vlan"),
+        (
+            json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan"}}),
+            "spec.vlan: Required value: no spec.vlan specified",
+        ),
         (
             json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan", "vlan": {"master": []}}}),
-            "should have at least 1 items",
+            "spec.vlan.master: Required value: master can't be empty",
         ),
         (
             json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan", "vlan": {"master": ["eth1"], "vlanMode": "manual"}}}),
-            "vlanMode manual needs vlanID",
+            "spec.vlan.vlanID: Required value: vlanId must not be nil when vlanMode is manual",
         ),
         (
             json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan", "vlan": {"master": ["eth1"], "vlanMode": "auto", "vlanID": 5}}}),
-            "remove vlanID",
+            "spec.vlan.vlanID: Forbidden: vlanId must not be specified when vlanMode is auto",
         ),
         (
             json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan", "vlan": {"master": ["eth1"], "vlanID": 4095}}}),
-            "4094",
+            "invalid vlanId, please make sure vlanId in range [0,4094]",
         ),
         (
             json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan", "vlan": {"master": ["eth1", "eth2"]}}}),
-            "set bond.name",
+            "the bond property is nil with multiple Interfaces",
         ),
         (
             json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan", "vlan": {"master": ["eth1"]}, "macvlan": {"master": ["eth1"]}}}),
-            "only the block of this cniType",
+            "the cniType vlan only supports spec.vlan, please remove other CNI configs",
+        ),
+        (
+            json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "ib-sriov", "ibsriov": {}, "ovs": {}}}),
+            "the cniType ib-sriov only supports spec.ibsriov, please remove other CNI configs",
+        ),
+        (
+            json!({"kind": "SpiderMultusConfig", "spec": {"vlan": {"master": ["eth1"]}}}),
+            "the cniType custom only supports spec.customCNI, please remove other CNI configs",
+        ),
+        (
+            json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan", "vlan": {"master": ["eth1"], "mtu": -1}}}),
+            "MTU must be greater than or equal to 0",
+        ),
+        (
+            json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "ipvlan", "ipvlan": {"master": ["a", "b"], "bond": {"name": ""}}}}),
+            "bond name can't be empty",
+        ),
+        (
+            json!({"kind": "SpiderMultusConfig", "spec": {"cniType": "vlan", "vlan": {"master": ["eth1"], "ippools": {"matchMasterSubnet": true}}}}),
+            "MatchMasterSubnet feature is not supported for vlan",
         ),
         (json!({"kind": "SpiderIPPool", "spec": {"subnet": "10.0.0.1/24"}}), "without host bits"),
         (json!({"kind": "SpiderIPPool", "spec": {"subnet": "10.0.0.0/24", "gateway": "x"}}), "must be an address"),

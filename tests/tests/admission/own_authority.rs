@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tests::api_server::{ADMIN, CONTROLLER};
+use tests::api_server::ADMIN;
 use tests::controller::{Answer, Controller, SOON, Stage, pod_with, rendered, send};
 use tests::process::Running;
 use tests::wait;
@@ -33,7 +33,7 @@ impl Pair {
     async fn ready(seconds: u32) -> Self {
         let stage = Stage::set().await;
         stage.grant().await;
-        grant(&stage).await;
+        stage.grant_more("controller/certificate.yaml", &[SELF]).await;
         for namespace in ["spiderpool", "team-a", "kube-system"] {
             stage.create("/api/v1/namespaces", &json!({"metadata": {"name": namespace}})).await;
         }
@@ -42,7 +42,6 @@ impl Pair {
             "--tls-self-secret=spiderpool-controller-self-certs".to_owned(),
             "--tls-self-webhooks=spiderpool-controller".to_owned(),
             "--tls-self-names=localhost,spiderpool-controller.kube-system.svc".to_owned(),
-            "--pod-namespace=kube-system".to_owned(),
             format!("--tls-self-valid={seconds}s"),
         ];
         let start = || stage.controller_with(&Stage::conf(), &arguments);
@@ -104,32 +103,6 @@ impl Pair {
     fn logs(&self) -> String {
         self.controllers.iter().map(Controller::logged).collect::<Vec<_>>().join("\n=====\n")
     }
-}
-
-/// What the chart grants with this method.
-async fn grant(stage: &Stage) {
-    let subjects = json!([{"kind": "User", "name": CONTROLLER, "apiGroup": "rbac.authorization.k8s.io"}]);
-    let group = "/apis/rbac.authorization.k8s.io/v1";
-    for mut document in rendered("controller/certificate.yaml", &[SELF]) {
-        if document["subjects"].is_array() {
-            document["subjects"] = subjects.clone();
-        }
-        let path = match document["kind"].as_str().expect("a kind") {
-            "Role" => format!("{group}/namespaces/kube-system/roles"),
-            "RoleBinding" => format!("{group}/namespaces/kube-system/rolebindings"),
-            "ClusterRole" => format!("{group}/clusterroles"),
-            "ClusterRoleBinding" => format!("{group}/clusterrolebindings"),
-            // Made by the controllers where Helm has not.
-            "Secret" => continue,
-            other => panic!("{other}"),
-        };
-        stage.create(&path, &document).await.accepted();
-    }
-    // Until the chart grants what the lease needs.
-    let role = json!({"metadata": {"name": "lease"}, "rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]}]});
-    stage.create(&format!("{group}/namespaces/kube-system/roles"), &role).await.accepted();
-    let binding = json!({"metadata": {"name": "lease"}, "subjects": subjects, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "lease"}});
-    stage.create(&format!("{group}/namespaces/kube-system/rolebindings"), &binding).await.accepted();
 }
 
 /// A pod that one or the other controller is asked about.

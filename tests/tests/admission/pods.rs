@@ -1,8 +1,10 @@
 //! Every kind of pod.
 
 use super::{ETH1, JSON, SUB_ENI, staged, vlan};
+use anyhow::ensure;
 use serde_json::{Value, json};
-use tests::controller::{annotated, pod_with, send};
+use tests::controller::{SOON, annotated, pod_with, send};
+use tests::wait;
 
 #[tokio::test]
 async fn pods_get_what_their_networks_need() {
@@ -12,11 +14,22 @@ async fn pods_get_what_their_networks_need() {
     // The quick start's pod, and its audit entry.
     let quick = stage.pod("team-a", &annotated("spiderpool/vlan")).await;
     assert_eq!((quick.requested(0, SUB_ENI), quick.requested(0, ETH1)), (Some("1"), Some("1")));
-    assert!(quick.warnings.iter().any(|text| text.contains("no node offers")), "no node does here: {quick:?}");
-    let audit = stage.server.audit_annotations(pods);
     let added = "spidernet.io/eth1-nic=1 for spiderpool/vlan; spidernet.io/sub-eni=1 for spiderpool/vlan";
     let said = |entry: &Value| entry["multus-pods.spiderpool.spidernet.io/injected"] == added;
-    assert!(audit.iter().any(said), "{audit:#?}");
+    // It is written after the answer.
+    wait::until("the audit entry", SOON, async || {
+        let audit = stage.server.audit_annotations(pods);
+        ensure!(audit.iter().any(said), "{audit:#?}");
+        Ok(())
+    })
+    .await;
+    // No controller waits for the nodes: they are for warnings alone.
+    wait::until("a warning that no node offers it", SOON, async || {
+        let quick = stage.create(&format!("{pods}?dryRun=All"), &annotated("spiderpool/vlan")).await;
+        ensure!(quick.warnings.iter().any(|text| text.contains("no node offers")), "no node does here: {quick:?}");
+        Ok(())
+    })
+    .await;
 
     // A bare name is looked up where the pod is (WH-04), which the object of a controller does not say itself.
     stage.attachment("team-a", "own", vlan("eth1")).await;
@@ -129,14 +142,14 @@ async fn quotas_count_what_was_injected() {
     // Without its controller the quota's status is ours to set.
     let status = json!({"status": {"hard": {"requests.spidernet.io/sub-eni": "2"}, "used": {"requests.spidernet.io/sub-eni": "0"}}});
     stage.merge(&in_team("resourcequotas/q/status"), &status).await.accepted();
-    tests::wait::until("the quota to be in force", tests::controller::SOON, async || {
+    wait::until("the quota to be in force", SOON, async || {
         let three = stage
             .create(
                 &format!("{}?dryRun=All", in_team("pods")),
                 &annotated("spiderpool/vlan,spiderpool/vlan,spiderpool/vlan"),
             )
             .await;
-        anyhow::ensure!(three.status == 403, "{three:?}");
+        ensure!(three.status == 403, "{three:?}");
         Ok(())
     })
     .await;

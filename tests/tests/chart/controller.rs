@@ -21,7 +21,8 @@ fn a_policy_of_fail_needs_what_makes_it_safe() {
     ] {
         let error = render(&[&quick_start[..], &[&set]].concat()).expect_err(&set);
         assert!(error.contains(word), "{set}: {error}");
-        let ignore = format!("{set},{INJECT}.failurePolicy.spiderpool=Ignore,{INJECT}.failurePolicy.multus=Ignore");
+        let ignore = ["spiderpool", "multus", "namespace"].map(|name| format!("{INJECT}.failurePolicy.{name}=Ignore"));
+        let ignore = format!("{set},{}", ignore.join(","));
         assert!(render(&[&quick_start[..], &[&ignore]].concat()).is_ok(), "{ignore}");
         let off = format!("{set},{INJECT}.enabled=false");
         assert!(render(&[&quick_start[..], &[&off]].concat()).is_ok(), "{off}");
@@ -36,16 +37,16 @@ fn a_policy_of_fail_needs_what_makes_it_safe() {
     for set in [&cluster, &network.replace("{a}", "{a,kube-system}"), &network.replace("=Fail", "=Ignore")] {
         assert!(render(&[&quick_start[..], &[set]].concat()).is_ok(), "{set}");
     }
-    for sets in
-        ["x=y", "multus.multusCNI.defaultCniCRName=a", "spiderpoolController.podResourceInject.namespaceLabel=true"]
-    {
-        let sets = sets.replace("x=y", "spiderpoolController.replicas=3");
-        for document in documents("controller/webhook.yaml", &["--set", &sets]) {
+    for set in ["spiderpoolController.replicas=3", "multus.multusCNI.defaultCniCRName=a"] {
+        for document in documents("controller/webhook.yaml", &["--set", set]) {
             let Some(entries) = document["webhooks"].as_array() else { continue };
             for entry in entries {
                 let name = &entry["name"];
                 assert!(entry["timeoutSeconds"].as_u64() <= Some(5), "{name}");
                 assert_eq!(entry["sideEffects"], "None");
+                if entry["rules"][0]["apiGroups"] == serde_json::json!(["spiderpool.spidernet.io"]) {
+                    continue;
+                }
                 assert_eq!(entry["reinvocationPolicy"], "IfNeeded");
                 assert_eq!(entry["rules"][0]["operations"], serde_json::json!(["CREATE"]), "WH-09");
                 assert_eq!(entry["rules"][0]["resources"], serde_json::json!(["pods"]));
@@ -66,6 +67,32 @@ fn a_policy_of_fail_needs_what_makes_it_safe() {
         text.contains(r#""istio-system","networking","multus"]"#),
         "the release's own namespace is excluded, and that of Multus"
     );
+}
+
+/// Only objects of our own group wait for us, whether pods are looked at or not, and never their deletion or their status.
+#[test]
+fn objects_are_asked_about_in_any_case() {
+    for enabled in ["true", "false"] {
+        let set = format!("{INJECT}.enabled={enabled}");
+        let documents = documents("controller/webhook.yaml", &["--set", &set]);
+        let mut seen = Vec::new();
+        for entry in documents.iter().filter_map(|document| document["webhooks"].as_array()).flatten() {
+            let rule = &entry["rules"][0];
+            if rule["resources"] == serde_json::json!(["pods"]) {
+                assert_eq!(enabled, "true");
+                continue;
+            }
+            assert_eq!(rule["apiGroups"], serde_json::json!(["spiderpool.spidernet.io"]));
+            assert_eq!(rule["operations"], serde_json::json!(["CREATE", "UPDATE"]));
+            assert_eq!((&entry["failurePolicy"], &entry["matchPolicy"]), (&"Fail".into(), &"Equivalent".into()));
+            seen.push(entry["clientConfig"]["service"]["path"].as_str().expect("a path").to_owned());
+        }
+        let paths = ["mutate", "validate"].map(|step| {
+            ["spiderippool", "spidermultusconfig", "spiderreservedip"]
+                .map(|kind| format!("/{step}-spiderpool-spidernet-io-v2beta1-{kind}"))
+        });
+        assert_eq!(seen, paths.concat(), "enabled={enabled}");
+    }
 }
 
 #[test]
@@ -192,10 +219,20 @@ fn the_controller_has_no_more_than_it_needs() {
         verbs,
         [
             r#""spidermultusconfigs" ["get","list","watch"]"#,
-            r#""network-attachment-definitions" ["list","watch"]"#,
-            r#""nodes" ["list","watch"]"#
+            r#""spiderippools" ["get","list","watch"]"#,
+            r#""spideripallocations" ["list"]"#,
+            r#""spidermultusconfigs/status" ["patch"]"#,
+            r#""network-attachment-definitions" ["list","watch","create","patch","delete"]"#,
+            r#""events" ["create","patch"]"#,
+            r#""nodes" ["list","watch"]"#,
+            r#""namespaces" ["get","list","watch","patch"]"#,
+            r#""leases" ["create"]"#,
+            r#""leases" ["get","update"]"#,
         ]
     );
+    let off = documents("controller/rbac.yaml", &["--set", &format!("{INJECT}.enabled=false")]);
+    let labels = r#"["get","list","watch","patch"]"#;
+    assert!(!serde_json::to_string(&off).expect("JSON").contains(labels), "no label is written while injection is off");
     let host = deployment(&["--set", "spiderpoolController.hostnetwork=true"]);
     assert_eq!(host["template"]["spec"]["hostNetwork"], true);
     assert_eq!(host["strategy"]["rollingUpdate"]["maxSurge"], 0, "two cannot have a port of one host");

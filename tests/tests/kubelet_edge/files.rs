@@ -16,18 +16,19 @@ async fn a_removed_socket_is_made_again_and_disturbs_no_other() {
     let (a, b) = (kubelet.registrations(A), kubelet.registrations(B));
     fs::remove_file(kubelet.endpoint(A)).expect("removed");
     until("another registration", async || {
-        ensure!(kubelet.registrations(A) == a + 1);
+        ensure!(kubelet.registrations(A) > a);
         Ok(())
     })
     .await;
     kubelet.until_allocatable(A, 4, SOON).await;
     assert_eq!(kubelet.registrations(B), b);
     assert_eq!(kubelet.streams(B), 1, "the other stream is the first one still");
+    let a = kubelet.registrations(A);
     for resource in [A, B] {
         fs::remove_file(kubelet.endpoint(resource)).expect("removed");
     }
     until("both to register again", async || {
-        ensure!(kubelet.registrations(A) == a + 2 && kubelet.registrations(B) == b + 1);
+        ensure!(kubelet.registrations(A) > a && kubelet.registrations(B) > b);
         Ok(())
     })
     .await;

@@ -33,8 +33,13 @@ async fn a_listed_device_stays_until_an_answer_says_otherwise() {
     let pods = FakePodResources::started(node.path(), Says::Held(vec![(A, vec!["sub-eni-3"])]));
     let agent = node.registered(&kubelet).await;
     until_known(&agent, 1).await;
-    let (_, metrics) = agent.page("/metrics").await.expect("the page");
-    assert!(metrics.contains("spiderpool_agent_devices_in_use{resource=\"example.com/a\"} 1"), "{metrics}");
+    // It is told of right after.
+    until("the device in use", async || {
+        let (_, metrics) = agent.page("/metrics").await?;
+        ensure!(metrics.contains("spiderpool_agent_devices_in_use{resource=\"example.com/a\"} 1"), "{metrics}");
+        Ok(())
+    })
+    .await;
     Agent::reconfigure(node.path(), &conf(node.path(), LOWERED));
     kubelet.until_allocatable(A, 2, SOON).await;
     assert_eq!(ids(&kubelet), ["sub-eni-0", "sub-eni-3"]);
@@ -66,17 +71,10 @@ async fn a_listed_device_stays_until_an_answer_says_otherwise() {
 async fn a_new_agent_lists_what_pods_hold_from_the_first() {
     let node = Node::new();
     let kubelet = FakeKubelet::started(&node.folder());
-    let pods = FakePodResources::started(node.path(), Says::Nothing);
-    // Built, if need be, before the clock runs.
-    tests::agent::binary();
+    let pods = FakePodResources::started(node.path(), Says::HeldAtSecond(vec![(A, vec!["sub-eni-3"])]));
     let _agent = Agent::alone(node.path(), LOWERED);
-    until("the first question", async || {
-        ensure!(pods.asked() == 1);
-        Ok(())
-    })
-    .await;
-    pods.says(Says::Held(vec![(A, vec!["sub-eni-3"])]));
     kubelet.until_allocatable(A, 2, SOON).await;
+    assert!(pods.asked() >= 2, "{}", pods.asked());
     for list in kubelet.lists(A) {
         assert!(list.devices.iter().any(|(id, _)| id == "sub-eni-3"), "{list:?}");
     }

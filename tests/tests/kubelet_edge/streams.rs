@@ -39,7 +39,7 @@ async fn an_update_reaches_the_stream_that_is_read() {
         assert!(old.message().await.expect("a list").is_some());
         kubelet.restart().await;
         let ended = async { while let Ok(Some(_)) = old.message().await {} };
-        tokio::time::timeout(Duration::from_secs(3), ended).await.expect("the agent ends the stream of the old server");
+        tokio::time::timeout(SOON, ended).await.expect("the agent ends the stream of the old server");
         let wanted = 5 + round;
         kubelet.until_allocatable(B, 3, SOON).await;
         Agent::reconfigure(node.path(), &conf(node.path(), &TWO.replace('4', &wanted.to_string())));

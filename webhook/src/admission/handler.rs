@@ -3,7 +3,8 @@
 use super::body::Budget;
 use super::review::{Request, Response};
 use crate::attachments::Lookup;
-use crate::injection::{Decision, Offers, Pod, decide, patch};
+use crate::by_annotation::{ByAnnotation, Fault};
+use crate::injection::{Decision, Offers, Pod, annotate, decide, patch};
 use crate::metrics::{Metrics, count};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response as HttpResponse};
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 #[derive(Clone)]
 pub(crate) struct Handler {
     conf: watch::Receiver<Conf>,
+    by_annotation: ByAnnotation,
     lookup: Lookup,
     offers: watch::Receiver<Option<Offers>>,
     metrics: Metrics,
@@ -26,11 +28,17 @@ pub(crate) struct Handler {
 impl Handler {
     pub(crate) fn new(
         conf: watch::Receiver<Conf>,
+        by_annotation: ByAnnotation,
         lookup: Lookup,
         offers: watch::Receiver<Option<Offers>>,
         metrics: Metrics,
     ) -> Self {
-        Self { conf, lookup, offers, metrics, budget: Budget::default() }
+        Self { conf, by_annotation, lookup, offers, metrics, budget: Budget::default() }
+    }
+
+    /// What all bodies may take together, whoever reads them.
+    pub(super) fn budget(&self) -> Budget {
+        self.budget.clone()
     }
 
     /// Answers one HTTP request. What cannot be answered with a review is an HTTP error, and then the webhook's
@@ -74,21 +82,33 @@ impl Handler {
             return ("passed", review(&Response::allowed(&request.uid).audit(reason.to_owned())));
         }
         let namespace = request.namespace.as_deref().unwrap_or_default();
-        let mentions = pod.mentions(namespace, &self.conf.borrow().multus);
+        let unresolved = |error: &(dyn std::error::Error + 'static)| {
+            tracing::warn!(namespace, name = pod.called(), error = %Chain(error), "cannot judge a pod");
+            ("unresolved", failure(StatusCode::INTERNAL_SERVER_ERROR, error))
+        };
+        let given = match self.by_annotation.given(pod, namespace).await {
+            Ok(given) => given,
+            Err(Fault::Refused(refused)) => {
+                let message = Chain(&refused).to_string();
+                tracing::info!(namespace, name = pod.called(), message, "refused a pod");
+                return ("refused", review(&Response::refused(&request.uid, &message)));
+            }
+            Err(unknown) => return unresolved(&unknown),
+        };
+        let mentions = pod.mentions(namespace, given.networks.as_deref(), &self.conf.borrow().multus);
         let found = match self.lookup.resolve(mentions.references).await {
             Ok(found) => found,
-            Err(error) => {
-                let name = pod.called();
-                tracing::warn!(namespace, name, error = %Chain(&error), "cannot judge a pod");
-                return ("unresolved", failure(StatusCode::INTERNAL_SERVER_ERROR, &error));
-            }
+            Err(error) => return unresolved(&error),
         };
-        let decision = decide(pod, &found, &self.conf.borrow(), self.offers.borrow().as_ref());
+        let decision = decide(pod, &found, &given.selected, &self.conf.borrow(), self.offers.borrow().as_ref());
         let Decision { add, warnings, reason } = decision;
-        let warnings = [mentions.faults, warnings].concat();
+        let reason = given.reason.into_iter().chain([reason]).collect::<Vec<_>>().join("; ");
+        let warnings = [given.warnings, mentions.faults, warnings].concat();
         self.metrics.warnings.inc_by(u64::try_from(warnings.len()).unwrap_or_default());
         // Without a container the API server refuses the pod in its own words.
-        let operations = pod.first_container().map(|first| patch(first, &add)).unwrap_or_default();
+        let resources = pod.first_container().map(|first| patch(first, &add)).unwrap_or_default();
+        let networks = given.networks.iter().map(|networks| annotate(pod, networks));
+        let operations: Vec<_> = networks.chain(resources).collect();
         let name = pod.called();
         tracing::debug!(namespace, name, injected = reason, ?warnings, "judged a pod");
         let outcome = if operations.is_empty() { "unchanged" } else { "patched" };
@@ -97,12 +117,12 @@ impl Handler {
     }
 }
 
-fn review(response: &Response<'_>) -> HttpResponse {
+pub(super) fn review(response: &Response<'_>) -> HttpResponse {
     let json = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, json)], response.write()).into_response()
 }
 
 /// Of the errors an API server shows the text of 500 alone to people.
-fn failure(status: StatusCode, error: &(dyn std::error::Error + 'static)) -> HttpResponse {
+pub(super) fn failure(status: StatusCode, error: &(dyn std::error::Error + 'static)) -> HttpResponse {
     (status, Chain(error).to_string()).into_response()
 }

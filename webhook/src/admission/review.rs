@@ -40,6 +40,10 @@ pub(super) struct Request<'a> {
     kind: Option<Kind<'a>>,
     #[serde(borrow)]
     pub(super) object: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) old_object: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(super) dry_run: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,6 +82,16 @@ impl<'a> Request<'a> {
     }
 }
 
+impl Request<'_> {
+    /// Whether an object of this kind of ours is being created or changed, and not a part of it: all else passes as it is.
+    pub(super) fn writes(&self, wanted: &str) -> bool {
+        let ours = |kind: &Kind<'_>| kind.group == "spiderpool.spidernet.io" && kind.kind == wanted;
+        self.kind.as_ref().is_some_and(ours)
+            && matches!(&*self.operation, "CREATE" | "UPDATE")
+            && self.sub_resource.as_deref().unwrap_or_default().is_empty()
+    }
+}
+
 /// What an API server is answered.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -109,7 +123,14 @@ impl<'a> Response<'a> {
     }
 
     pub(super) fn refused(uid: &'a str, message: &str) -> Self {
-        let status = json!({"code": 400, "reason": "BadRequest", "message": message});
+        Self::denied(
+            uid,
+            json!({"code": 400, "reason": "BadRequest", "message": clip(message.to_owned(), REASON_CHARS)}),
+        )
+    }
+
+    /// Refused with a Status of our own, which reaches the client as it is but for the webhook's name before its message.
+    pub(super) fn denied(uid: &'a str, status: Value) -> Self {
         Self { allowed: false, status: Some(status), ..Self::allowed(uid) }
     }
 

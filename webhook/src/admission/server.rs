@@ -2,7 +2,7 @@
 
 use super::certificate::{InUse, Pair};
 use super::connections::{Connections, TooMany};
-use super::{Handler, MUTATE_POD};
+use super::{Handler, MUTATE_POD, Objects};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, State};
@@ -74,14 +74,16 @@ pub(crate) async fn serve(
     listener: TcpListener,
     pair: watch::Receiver<Pair>,
     handler: Handler,
+    objects: Objects,
     refused: Counter,
     stop: CancellationToken,
 ) -> Result<(), CannotServe> {
     let tls = tls(pair).map_err(CannotServe::Tls)?;
     let router = Router::new()
         .route(MUTATE_POD, post(async |State(handler): State<Handler>, body: Body| handler.mutate_pod(body).await))
-        .layer(DefaultBodyLimit::disable())
-        .with_state(handler);
+        .with_state(handler)
+        .merge(objects.router())
+        .layer(DefaultBodyLimit::disable());
     let connections = Connections::new(refused);
     let stopping = stop.clone();
     let accept = tower::service_fn(move |_: SocketAddr| {

@@ -1,81 +1,72 @@
 //! What is known, by namespace and name. Reading it costs no request.
 
+use super::config::Config;
+use super::definition::Definition;
+use super::values::ByValue;
 use crate::injection::Attachment;
-use k8s_api::attachment::{NETWORK_NAME, Needs};
-use k8s_api::crd::multus_config::MultusConfigSpec;
+use k8s_api::attachment::by_annotation::Kind;
 use k8s_api::multus::Reference;
-use kube::ResourceExt;
-use kube::api::DynamicObject;
-use runtime::Chain;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 
 /// Everything that the watches have shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     configs: ByName<Config>,
-    definitions: HashMap<String, HashSet<String>>,
+    definitions: ByName<Definition>,
     /// Own names of configs by the network's name, where they differ. Of several the first counts.
     renamed: ByName<BTreeSet<String>>,
+    by_value: ByValue,
     /// Whether both lists have been seen whole: before that, what is not here says nothing.
     pub(crate) synced: bool,
+    /// Whether the API server knows NetworkAttachmentDefinitions.
+    pub(crate) multus: bool,
 }
 
 /// Namespace, then name: neither is copied to look something up.
 type ByName<T> = HashMap<String, HashMap<String, T>>;
 
-/// One SpiderMultusConfig.
-#[derive(Clone, Debug)]
-pub(crate) struct Config {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    network: Arc<str>,
-    needs: Result<Arc<Needs>, Arc<str>>,
-}
-
-impl Config {
-    /// Reads the object as far as it matters here. One that cannot be read is known as such; it stops nothing.
-    pub(crate) fn of(object: &DynamicObject) -> Self {
-        let spec = object.data.get("spec").cloned().unwrap_or_default();
-        let needs = serde_json::from_value::<MultusConfigSpec>(spec);
-        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-        let network = object.annotations().get(NETWORK_NAME).filter(|network| !network.is_empty()).unwrap_or(&name);
-        Self {
-            network: network.as_str().into(),
-            namespace,
-            needs: needs.map(|spec| Arc::new(Needs::of(&spec))).map_err(|error| Chain(&error).to_string().into()),
-            name,
-        }
-    }
-
-    /// What stands behind the config's own name.
-    pub(crate) fn by_own_name(&self) -> Attachment {
-        if *self.network == *self.name { self.attachment() } else { Attachment::Renamed(Arc::clone(&self.network)) }
-    }
-
-    fn attachment(&self) -> Attachment {
-        match &self.needs {
-            Ok(needs) => Attachment::Ours(Arc::clone(needs)),
-            Err(error) => Attachment::Unreadable(Arc::clone(error)),
-        }
-    }
-}
-
 impl Index {
     /// What stands behind a name, the way Multus would find it; `None` if nothing is known of it.
     pub(crate) fn find(&self, Reference { namespace, name, .. }: &Reference) -> Option<Attachment> {
-        let config = |name: &str| self.configs.get(namespace)?.get(name);
-        let own = config(name);
-        if let Some(config) = own.filter(|config| *config.network == **name) {
+        if let Some(config) = self.of_network(namespace, name) {
             return Some(config.attachment());
         }
-        if let Some(config) = self.renamed.get(namespace).and_then(|names| config(names.get(name)?.first()?)) {
-            return Some(config.attachment());
-        }
-        if self.definitions.get(namespace).is_some_and(|names| names.contains(name)) {
+        // One of ours says nothing that the config does not, and may be seen before it.
+        if self.definition(namespace, name) == Some(&Definition::Foreign) {
             return Some(Attachment::Foreign);
         }
-        own.map(Config::by_own_name)
+        self.config(namespace, name).map(Config::by_own_name)
+    }
+
+    /// Every config.
+    pub(crate) fn configs(&self) -> impl Iterator<Item = &Config> {
+        self.configs.values().flat_map(HashMap::values)
+    }
+
+    /// A config by its own name.
+    pub(crate) fn config(&self, namespace: &str, name: &str) -> Option<&Config> {
+        self.configs.get(namespace)?.get(name)
+    }
+
+    /// The config whose network has this name; of several the first by name, as for [`Index::find`].
+    pub(crate) fn of_network(&self, namespace: &str, network: &str) -> Option<&Config> {
+        let own = self.config(namespace, network).filter(|config| *config.network == *network);
+        own.or_else(|| self.config(namespace, self.renamed.get(namespace)?.get(network)?.first()?))
+    }
+
+    /// The configs that an annotation with this value selects, wherever they are.
+    pub(crate) fn selected(&self, kind: Kind, value: &str) -> impl Iterator<Item = &Config> {
+        self.by_value.get(kind, value).filter_map(|(namespace, name)| self.config(namespace, name))
+    }
+
+    /// A definition.
+    pub(crate) fn definition(&self, namespace: &str, name: &str) -> Option<&Definition> {
+        self.definitions.get(namespace)?.get(name)
+    }
+
+    /// The definitions of a namespace.
+    pub(crate) fn definitions_in(&self, namespace: &str) -> impl Iterator<Item = (&String, &Definition)> {
+        self.definitions.get(namespace).into_iter().flatten()
     }
 
     /// Adds or replaces a config.
@@ -85,12 +76,14 @@ impl Index {
             let renamed = self.renamed.entry(config.namespace.clone()).or_default();
             renamed.entry(config.network.to_string()).or_default().insert(config.name.clone());
         }
+        self.by_value.put(&config);
         self.configs.entry(config.namespace.clone()).or_default().insert(config.name.clone(), config);
     }
 
     /// Forgets a config.
     pub(crate) fn remove_config(&mut self, namespace: &str, name: &str) {
         let Some(old) = take(&mut self.configs, namespace, name) else { return };
+        self.by_value.remove(&old);
         let Some(names) = self.renamed.get_mut(namespace).and_then(|names| names.get_mut(&*old.network)) else {
             return;
         };
@@ -100,40 +93,45 @@ impl Index {
         }
     }
 
-    /// Adds a NetworkAttachmentDefinition.
-    pub(crate) fn put_definition(&mut self, namespace: String, name: String) {
-        self.definitions.entry(namespace).or_default().insert(name);
+    /// Adds or replaces a definition.
+    pub(crate) fn put_definition(&mut self, namespace: String, name: String, definition: Definition) {
+        self.definitions.entry(namespace).or_default().insert(name, definition);
     }
 
-    /// Forgets a NetworkAttachmentDefinition.
+    /// Forgets a definition.
     pub(crate) fn remove_definition(&mut self, namespace: &str, name: &str) {
-        let Some(names) = self.definitions.get_mut(namespace) else { return };
-        names.remove(name);
-        if names.is_empty() {
-            self.definitions.remove(namespace);
-        }
+        take(&mut self.definitions, namespace, name);
     }
 
     /// Forgets every config that is not in `listed`.
     pub(crate) fn keep_configs(&mut self, listed: &HashSet<(String, String)>) {
-        let all = self.configs.iter().flat_map(|(namespace, names)| names.keys().map(move |name| (namespace, name)));
-        for (namespace, name) in missing(all, listed) {
+        for (namespace, name) in missing(&self.configs, listed) {
             self.remove_config(&namespace, &name);
         }
     }
 
     /// Forgets every definition that is not in `listed`.
     pub(crate) fn keep_definitions(&mut self, listed: &HashSet<(String, String)>) {
-        let all =
-            self.definitions.iter().flat_map(|(namespace, names)| names.iter().map(move |name| (namespace, name)));
-        for (namespace, name) in missing(all, listed) {
+        for (namespace, name) in missing(&self.definitions, listed) {
             self.remove_definition(&namespace, &name);
         }
     }
 
+    /// A config whose network has this name, other than the one that is called `but`.
+    pub(crate) fn other_of_network(&self, namespace: &str, network: &str, but: &str) -> Option<String> {
+        let own = self.config(namespace, network).filter(|config| *config.network == *network);
+        let renamed = self.renamed.get(namespace).and_then(|names| names.get(network)).into_iter().flatten();
+        own.map(|config| &config.name).into_iter().chain(renamed).find(|name| *name != but).cloned()
+    }
+
+    /// Whether a NetworkAttachmentDefinition that is not ours has this name.
+    pub(crate) fn has_foreign_definition(&self, namespace: &str, name: &str) -> bool {
+        self.definition(namespace, name) == Some(&Definition::Foreign)
+    }
+
     /// SpiderMultusConfigs and NetworkAttachmentDefinitions.
     pub(crate) fn sizes(&self) -> (usize, usize) {
-        (self.configs.values().map(HashMap::len).sum(), self.definitions.values().map(HashSet::len).sum())
+        (self.configs.values().map(HashMap::len).sum(), self.definitions.values().map(HashMap::len).sum())
     }
 }
 
@@ -146,16 +144,16 @@ fn take<T>(map: &mut ByName<T>, namespace: &str, name: &str) -> Option<T> {
     taken
 }
 
-fn missing<'i>(
-    all: impl Iterator<Item = (&'i String, &'i String)>,
-    listed: &HashSet<(String, String)>,
-) -> Vec<(String, String)> {
+fn missing<T>(map: &ByName<T>, listed: &HashSet<(String, String)>) -> Vec<(String, String)> {
+    let all = map.iter().flat_map(|(namespace, names)| names.keys().map(move |name| (namespace, name)));
     all.map(|(namespace, name)| (namespace.clone(), name.clone())).filter(|key| !listed.contains(key)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::definition::Made;
     use super::*;
+    use k8s_api::attachment::NETWORK_NAME;
     use serde_json::json;
 
     fn config(name: &str, network: Option<&str>, spec: &serde_json::Value) -> Config {
@@ -210,10 +208,33 @@ mod tests {
     #[test]
     fn ours_wins_over_its_definition_and_a_foreign_one_is_known() {
         let mut index = Index::default();
-        index.put_definition("ns".to_owned(), "a".to_owned());
+        index.put_definition("ns".to_owned(), "b".to_owned(), Definition::Ours(Box::new(Made::default())));
+        assert_eq!(index.find(&reference("b")), None, "its config has not been seen yet");
+        index.put_definition("ns".to_owned(), "a".to_owned(), Definition::Foreign);
         assert_eq!(index.find(&reference("a")), Some(Attachment::Foreign));
         index.put_config(config("a", None, &vlan("eth1")));
         assert!(matches!(index.find(&reference("a")), Some(Attachment::Ours(_))));
+    }
+
+    #[test]
+    fn a_config_is_found_by_what_selects_it() {
+        let object = |annotations: serde_json::Value, labels: serde_json::Value| {
+            let metadata = json!({"namespace": "ns", "name": "a", "annotations": annotations, "labels": labels});
+            Config::of(&serde_json::from_value(json!({"metadata": metadata, "spec": {}})).expect("an object"))
+        };
+        let (rdma, network) = (Kind::Rdma.annotation(), Kind::Network.annotation());
+        let mut index = Index::default();
+        let selects = |index: &Index, kind, value: &str| index.selected(kind, value).count();
+        index.put_config(object(json!({rdma: "red", network: "blue"}), json!({rdma: "green"})));
+        assert_eq!((selects(&index, Kind::Rdma, "red"), selects(&index, Kind::Network, "blue")), (1, 1));
+        assert_eq!((selects(&index, Kind::Rdma, "green"), selects(&index, Kind::Network, "red")), (0, 0));
+        index.put_config(object(json!({}), json!({rdma: "green"})));
+        assert_eq!((selects(&index, Kind::Rdma, "green"), selects(&index, Kind::Rdma, "red")), (1, 0));
+        index.put_config(object(json!({rdma: ""}), json!({rdma: "green"})));
+        assert_eq!((selects(&index, Kind::Rdma, "green"), selects(&index, Kind::Rdma, "")), (0, 0), "empty is nothing");
+        index.put_config(object(json!({network: "blue"}), json!({})));
+        index.keep_configs(&HashSet::new());
+        assert!(index.by_value.is_empty());
     }
 
     #[test]
@@ -229,7 +250,7 @@ mod tests {
         let mut index = Index::default();
         for name in ["a", "b"] {
             index.put_config(config(name, None, &vlan("eth1")));
-            index.put_definition("ns".to_owned(), name.to_owned());
+            index.put_definition("ns".to_owned(), name.to_owned(), Definition::Foreign);
         }
         let listed = HashSet::from([("ns".to_owned(), "b".to_owned())]);
         index.keep_configs(&listed);

@@ -1,7 +1,8 @@
 //! From the networks that a pod names to what they are.
 
 use super::index::Index;
-use super::live::{Live, NotAsked};
+use super::live::Live;
+use crate::flights::NotAsked;
 use crate::injection::{Attachment, Mention};
 use futures::future::try_join_all;
 use k8s_api::multus::Reference;
@@ -10,10 +11,10 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// An attachment that is created in the same second as its pod reaches the watch within this time.
-const WAIT: Duration = Duration::from_millis(300);
+pub(crate) const WAIT: Duration = Duration::from_millis(300);
 
 /// A list of all attachments takes less, and the API server waits no longer.
-const SYNC: Duration = Duration::from_secs(3);
+pub(crate) const SYNC: Duration = Duration::from_secs(3);
 
 /// It cannot be known what a pod needs; what happens to it then is the webhook's failurePolicy.
 #[derive(Debug, thiserror::Error)]

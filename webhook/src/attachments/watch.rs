@@ -1,38 +1,30 @@
-//! Keeps the index: SpiderMultusConfigs whole, NetworkAttachmentDefinitions by their metadata.
+//! Keeps the index: SpiderMultusConfigs and NetworkAttachmentDefinitions.
 
-use super::index::{Config, Index};
+use super::config::Config;
+use super::definition::Definition;
+use super::index::Index;
 use crate::metrics::Metrics;
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use futures::{Stream, StreamExt, stream};
-use kube::api::{DynamicObject, PartialObjectMeta};
+use crate::resilient::{resilient, wanted};
+use futures::{StreamExt, stream};
+use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::runtime::watcher::{self, Config as WatchConfig, Event};
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
-use runtime::{Chain, Hold};
+use runtime::Hold;
 use std::collections::HashSet;
 use std::convert::Infallible;
-use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::sleep;
-
-/// The server ends each watch after this, so that one that died unnoticed is noticed.
-pub(crate) const RENEW_SECONDS: u32 = 120;
-const PAUSE_MIN: Duration = Duration::from_millis(500);
-/// Half of what is waited at the most: jitter comes on top.
-const PAUSE_MAX: Duration = Duration::from_secs(15);
-/// A kind that is not there may be installed at any time.
-const ABSENT: Duration = Duration::from_secs(5);
-const PAGE: u32 = 500;
 
 /// The resource of SpiderMultusConfigs.
-pub(super) fn configs() -> ApiResource {
+pub(crate) fn configs() -> ApiResource {
     ApiResource::from_gvk_with_plural(
         &GroupVersionKind::gvk("spiderpool.spidernet.io", "v2beta1", "SpiderMultusConfig"),
         "spidermultusconfigs",
     )
 }
 
-fn definitions() -> ApiResource {
+/// The resource of NetworkAttachmentDefinitions.
+pub(crate) fn definitions() -> ApiResource {
     ApiResource::from_gvk_with_plural(
         &GroupVersionKind::gvk("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition"),
         "network-attachment-definitions",
@@ -42,7 +34,7 @@ fn definitions() -> ApiResource {
 /// One thing that a watch said, whichever it was.
 enum Change {
     Config(Event<DynamicObject>),
-    Definition(Event<PartialObjectMeta<DynamicObject>>),
+    Definition(Event<DynamicObject>),
     /// Multus is not installed.
     NoDefinitions,
 }
@@ -65,10 +57,9 @@ pub(crate) fn watch(
 
 async fn run(client: Client, mut keeper: Keeper) -> Infallible {
     let of_configs = Api::<DynamicObject>::all_with(client.clone(), &configs());
-    let of_definitions = Api::<PartialObjectMeta<DynamicObject>>::all_with(client, &definitions());
-    let wanted = WatchConfig::default().timeout(RENEW_SECONDS).page_size(PAGE);
-    let configs = resilient(watcher::watcher(of_configs, wanted.clone()), "SpiderMultusConfigs");
-    let definitions = resilient(watcher::watcher(of_definitions, wanted), "NetworkAttachmentDefinitions");
+    let of_definitions = Api::<DynamicObject>::all_with(client, &definitions());
+    let configs = resilient(watcher::watcher(of_configs, wanted()), "SpiderMultusConfigs");
+    let definitions = resilient(watcher::watcher(of_definitions, wanted()), "NetworkAttachmentDefinitions");
     let configs = configs.filter_map(async |said| said.map(Change::Config));
     let definitions = definitions.map(|said| said.map_or(Change::NoDefinitions, Change::Definition));
     let mut changes = std::pin::pin!(stream::select(configs, definitions));
@@ -77,62 +68,11 @@ async fn run(client: Client, mut keeper: Keeper) -> Infallible {
         match changes.next().await {
             Some(Change::Config(event)) => keeper.config(event, &mut listed_configs),
             Some(Change::Definition(event)) => keeper.definition(event, &mut listed_definitions),
-            Some(Change::NoDefinitions) => keeper.whole(|first| &mut first.definitions),
+            Some(Change::NoDefinitions) => keeper.no_definitions(),
             // A watcher goes on for ever.
             None => std::future::pending().await,
         }
     }
-}
-
-/// The stream with its errors told, once each, and waited out; `None` where the kind does not exist.
-fn resilient<K>(
-    events: impl Stream<Item = Result<Event<K>, watcher::Error>>,
-    what: &'static str,
-) -> impl Stream<Item = Option<Event<K>>> {
-    let state = (Box::pin(events), pauses(), String::new(), Duration::ZERO);
-    stream::unfold(state, move |(mut events, mut pauses_left, mut said, mut rest)| async move {
-        loop {
-            sleep(std::mem::take(&mut rest)).await;
-            match events.next().await? {
-                Ok(event) => {
-                    if matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)) {
-                        (pauses_left, said) = (pauses(), String::new());
-                    }
-                    return Some((Some(event), (events, pauses_left, said, rest)));
-                }
-                Err(error) => {
-                    let absent = is_absent(&error);
-                    let text = Chain(&error).to_string();
-                    if said != text && absent {
-                        tracing::info!("no {what} on this cluster; looking again from time to time");
-                    } else if said != text {
-                        tracing::warn!(error = text, "cannot watch {what}; what is known stays in force");
-                    }
-                    said = text;
-                    if absent {
-                        // Told at once: whoever waits for the first list need not wait for more.
-                        return Some((None, (events, pauses_left, said, ABSENT)));
-                    }
-                    rest = pauses_left.next().unwrap_or(PAUSE_MAX);
-                }
-            }
-        }
-    })
-}
-
-/// The API server does not know the kind.
-fn is_absent(error: &watcher::Error) -> bool {
-    use watcher::Error::{InitialListFailed, WatchStartFailed};
-    matches!(error, InitialListFailed(kube::Error::Api(status)) | WatchStartFailed(kube::Error::Api(status)) if status.code == 404)
-}
-
-fn pauses() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_min_delay(PAUSE_MIN)
-        .with_max_delay(PAUSE_MAX)
-        .with_jitter()
-        .without_max_times()
-        .build()
 }
 
 /// The one that writes the index.
@@ -183,29 +123,41 @@ impl Keeper {
         self.count();
     }
 
-    /// One that was made from a SpiderMultusConfig says nothing that the config does not, and may be seen before it.
-    fn definition(&mut self, event: Event<PartialObjectMeta<DynamicObject>>, listed: &mut HashSet<(String, String)>) {
+    /// As for configs.
+    fn definition(&mut self, event: Event<DynamicObject>, listed: &mut HashSet<(String, String)>) {
+        let put = |index: &mut Index, object: &DynamicObject| {
+            let (namespace, name) = key(object);
+            index.put_definition(namespace, name, Definition::of(object));
+        };
         match event {
             Event::Init => return listed.clear(),
-            Event::InitApply(object) if is_ours(&object) => return,
             Event::InitApply(object) => {
-                let (namespace, name) = key(&object);
-                listed.insert((namespace.clone(), name.clone()));
-                return self.index.send_modify(|index| index.put_definition(namespace, name));
+                listed.insert(key(&object));
+                return self.index.send_modify(|index| put(index, &object));
             }
             Event::InitDone => {
-                self.index.send_modify(|index| index.keep_definitions(listed));
+                self.index.send_modify(|index| {
+                    index.keep_definitions(listed);
+                    index.multus = true;
+                });
                 self.whole(|first| &mut first.definitions);
             }
-            Event::Apply(object) if !is_ours(&object) => {
-                let (namespace, name) = key(&object);
-                self.index.send_modify(|index| index.put_definition(namespace, name));
-            }
-            Event::Apply(object) | Event::Delete(object) => {
+            Event::Apply(object) => self.index.send_modify(|index| put(index, &object)),
+            Event::Delete(object) => {
                 let (namespace, name) = key(&object);
                 self.index.send_modify(|index| index.remove_definition(&namespace, &name));
             }
         }
+        self.count();
+    }
+
+    /// Without their kind there are none.
+    fn no_definitions(&mut self) {
+        self.index.send_modify(|index| {
+            index.keep_definitions(&HashSet::new());
+            index.multus = false;
+        });
+        self.whole(|first| &mut first.definitions);
         self.count();
     }
 
@@ -215,10 +167,6 @@ impl Keeper {
         self.metrics.configs.set(gauge(configs));
         self.metrics.definitions.set(gauge(definitions));
     }
-}
-
-fn is_ours(object: &impl ResourceExt) -> bool {
-    object.owner_references().iter().any(|owner| owner.kind == "SpiderMultusConfig")
 }
 
 fn key(object: &impl ResourceExt) -> (String, String) {

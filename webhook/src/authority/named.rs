@@ -1,6 +1,6 @@
 //! One object, followed by its name.
 
-use crate::attachments::RENEW_SECONDS;
+use crate::resilient::RENEW_SECONDS;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{Stream, StreamExt, stream};
 use kube::runtime::watcher::{self, Config, Event};

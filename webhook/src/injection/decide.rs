@@ -2,7 +2,7 @@
 
 use super::Pod;
 use super::quantity::less_than;
-use k8s_api::attachment::Needs;
+use k8s_api::attachment::{Device, Needs};
 use k8s_api::conf::Conf;
 use k8s_api::multus::Reference;
 use k8s_api::names;
@@ -32,6 +32,9 @@ pub(crate) enum Attachment {
     Missing,
 }
 
+/// Namespaces and names of the networks that an annotation selects.
+pub(crate) type Selected = BTreeSet<(String, String)>;
+
 /// How many nodes offer a resource now; `None` while that is not known.
 pub(crate) type Offers = BTreeMap<String, usize>;
 
@@ -46,10 +49,33 @@ pub(crate) struct Decision {
     pub(crate) reason: String,
 }
 
-/// Decides about one pod. Called with what it decided applied, it decides to add nothing.
-pub(crate) fn decide(pod: &Pod<'_>, mentions: &[Mention], conf: &Conf, offers: Option<&Offers>) -> Decision {
+/// How much of a resource is wanted.
+#[derive(Default)]
+struct Wanted {
+    /// For each interface that takes one of its own.
+    each: u32,
+    /// Whether it has to be there, however often it is named.
+    there: bool,
+    because: BTreeSet<String>,
+}
+
+impl Wanted {
+    fn count(&self) -> u32 {
+        self.each.max(u32::from(self.there))
+    }
+}
+
+/// Decides about one pod. Called with what it decided applied, it decides to add nothing. Devices of other plugins are
+/// requested for networks that an annotation selects alone: for others, somebody else may do so.
+pub(crate) fn decide(
+    pod: &Pod<'_>,
+    mentions: &[Mention],
+    selected: &Selected,
+    conf: &Conf,
+    offers: Option<&Offers>,
+) -> Decision {
     let mut decision = Decision::default();
-    let mut wanted: BTreeMap<String, (u32, BTreeSet<String>)> = BTreeMap::new();
+    let mut all: BTreeMap<String, Wanted> = BTreeMap::new();
     for mention in mentions {
         let name = shown(&mention.reference);
         let needs = match &mention.attachment {
@@ -59,14 +85,31 @@ pub(crate) fn decide(pod: &Pod<'_>, mentions: &[Mention], conf: &Conf, offers: O
                 continue;
             }
         };
+        if let Some(device) = needs.device.as_ref().filter(|_| selected.contains(&key(&mention.reference))) {
+            match device.resource().parse::<ResourceName>() {
+                Ok(resource) => {
+                    let wanted = all.entry(resource.to_string()).or_default();
+                    match device {
+                        Device::Shared(_) => wanted.there = true,
+                        Device::Own(_) => wanted.each += 1,
+                    }
+                    wanted.because.insert(name.clone());
+                }
+                Err(error) => {
+                    let written = device.resource();
+                    let text = format!("{name}: {written:.80?} is no resource name, so nothing is requested: {error}");
+                    decision.warnings.push(text);
+                }
+            }
+        }
         for master in &needs.masters {
             match nic(conf, master) {
                 Ok(None) => {}
                 // A NIC is there or not; how often it is named does not matter.
                 Ok(Some(resource)) => {
-                    let wanted = wanted.entry(resource.to_string()).or_default();
-                    wanted.0 = 1;
-                    wanted.1.insert(name.clone());
+                    let wanted = all.entry(resource.to_string()).or_default();
+                    wanted.there = true;
+                    wanted.because.insert(name.clone());
                 }
                 Err(error) => {
                     decision.warnings.push(format!("{name}: master {master:?} makes no resource name: {error}"));
@@ -76,9 +119,9 @@ pub(crate) fn decide(pod: &Pod<'_>, mentions: &[Mention], conf: &Conf, offers: O
         if needs.sub_eni {
             match sub_eni(conf) {
                 Ok(resource) => {
-                    let wanted = wanted.entry(resource.to_string()).or_default();
-                    wanted.0 += 1;
-                    wanted.1.insert(name.clone());
+                    let wanted = all.entry(resource.to_string()).or_default();
+                    wanted.each += 1;
+                    wanted.because.insert(name.clone());
                 }
                 Err(reason) => {
                     decision.warnings.push(format!("{name} takes its VLAN from the cloud provider, but {reason}"));
@@ -87,8 +130,9 @@ pub(crate) fn decide(pod: &Pod<'_>, mentions: &[Mention], conf: &Conf, offers: O
         }
     }
     let mut reasons = Vec::new();
-    for (resource, (count, because)) in wanted {
-        let because = because.into_iter().collect::<Vec<_>>().join(",");
+    for (resource, wanted) in all {
+        let count = wanted.count();
+        let because = wanted.because.into_iter().collect::<Vec<_>>().join(",");
         let written = pod.wrote(&resource);
         if written.is_empty() {
             decision.warnings.extend(unobtainable(conf, &resource, offers));
@@ -111,6 +155,10 @@ pub(crate) fn decide(pod: &Pod<'_>, mentions: &[Mention], conf: &Conf, offers: O
         (reasons, _) => reasons.join("; "),
     };
     decision
+}
+
+fn key(Reference { namespace, name, .. }: &Reference) -> (String, String) {
+    (namespace.clone(), name.clone())
 }
 
 /// In JSON a name may be any text, and a warning is a header.

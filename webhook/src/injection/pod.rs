@@ -36,6 +36,10 @@ struct Annotations<'a> {
     default_network: Option<Cow<'a, str>>,
     #[serde(borrow, rename = "kubernetes.io/config.mirror")]
     mirror: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "cni.spidernet.io/rdma-resource-inject")]
+    inject_rdma: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "cni.spidernet.io/network-resource-inject")]
+    inject_network: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -150,10 +154,10 @@ impl Pod<'_> {
     }
 
     /// What the annotations name: the first interface, then the others. `namespace` is that of the request; the object
-    /// itself may have none yet.
-    pub(crate) fn mentions(&self, namespace: &str, multus: &Multus) -> Mentions {
+    /// itself may have none yet. `networks` stands in for the pod's own, where it is about to be changed.
+    pub(crate) fn mentions(&self, namespace: &str, networks: Option<&str>, multus: &Multus) -> Mentions {
         let annotations = self.annotations();
-        let mut mentions = Mentions::default();
+        let (mut mentions, mut apart) = (Mentions::default(), Vec::new());
         let mut read = |key: &str, outcome: Result<Vec<Reference>, multus::InvalidNetworks>| match outcome {
             Ok(references) => mentions.references.extend(references),
             Err(error) => {
@@ -171,10 +175,36 @@ impl Pod<'_> {
             }
             (None, None) => {}
         }
-        if let Some(text) = annotations.and_then(|found| found.networks.as_deref()) {
-            read(multus::NETWORKS, multus::networks(text, namespace));
+        if let Some(text) = networks.or(self.networks()) {
+            read(
+                multus::NETWORKS,
+                multus::networks(text, namespace).map(|all| reached(all, namespace, multus, &mut apart)),
+            );
         }
+        mentions.faults.extend(apart);
         mentions
+    }
+
+    /// What names the pod's further networks.
+    pub(crate) fn networks(&self) -> Option<&str> {
+        self.annotations()?.networks.as_deref()
+    }
+
+    /// The values of [`k8s_api::names::INJECT`].
+    pub(crate) fn inject(&self) -> [Option<&str>; 2] {
+        let annotations = self.annotations();
+        [
+            annotations.and_then(|found| found.inject_rdma.as_deref()),
+            annotations.and_then(|found| found.inject_network.as_deref()),
+        ]
+    }
+
+    pub(super) fn has_metadata(&self) -> bool {
+        self.metadata.is_some()
+    }
+
+    pub(super) fn has_annotations(&self) -> bool {
+        self.annotations().is_some()
     }
 
     /// The container that is given what the pod needs.
@@ -200,4 +230,17 @@ impl Pod<'_> {
     fn annotations(&self) -> Option<&Annotations<'_>> {
         self.metadata.as_ref()?.annotations.as_ref()
     }
+}
+
+/// Those that Multus lets a pod of `namespace` have; the others are told. It does not hold for the default network.
+fn reached(references: Vec<Reference>, namespace: &str, multus: &Multus, apart: &mut Vec<String>) -> Vec<Reference> {
+    let (reached, others) = references.into_iter().partition(|one| multus.reaches(namespace, &one.namespace));
+    let others: Vec<Reference> = others;
+    apart.extend(others.iter().map(|Reference { namespace: other, name, .. }| {
+        format!(
+            "Multus keeps namespaces apart and will refuse {:.120?} to a pod of {namespace}; it gets no requests for it",
+            format!("{other}/{name}")
+        )
+    }));
+    reached
 }

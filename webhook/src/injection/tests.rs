@@ -1,7 +1,7 @@
 //! `WH-…` are public bug reports of webhooks.
 
 use super::*;
-use k8s_api::attachment::Needs;
+use k8s_api::attachment::{Device, Needs};
 use k8s_api::conf::Conf;
 use k8s_api::multus::Reference;
 use proptest::prelude::*;
@@ -27,8 +27,10 @@ fn conf() -> Conf {
 /// The attachments that every test knows, by name: NICs, and whether the VLAN is the provider's.
 fn attachment(name: &str) -> Attachment {
     let ours = |masters: &[&str], sub_eni| {
-        Attachment::Ours(Arc::new(Needs { masters: masters.iter().map(ToString::to_string).collect(), sub_eni }))
+        let masters = masters.iter().map(ToString::to_string).collect();
+        Attachment::Ours(Arc::new(Needs { masters, sub_eni, device: None }))
     };
+    let taking = |device| Attachment::Ours(Arc::new(Needs { device: Some(device), ..Needs::default() }));
     match name {
         "vlan1" | "vlan1b" => ours(&["eth1"], true),
         "vlan2" => ours(&["eth2"], true),
@@ -39,6 +41,9 @@ fn attachment(name: &str) -> Attachment {
         "faulty" => Attachment::Unreadable("no".into()),
         "renamed" => Attachment::Renamed("other".into()),
         "foreign" => Attachment::Foreign,
+        "rdma1" | "rdma2" => taking(Device::Shared("example.com/rdma".to_owned())),
+        "vf1" | "vf2" => taking(Device::Own("example.com/vf".to_owned())),
+        "nameless" => taking(Device::Own("vf".to_owned())),
         _ => Attachment::Missing,
     }
 }
@@ -47,11 +52,11 @@ fn attachment(name: &str) -> Attachment {
 fn judge(pod: &Value, conf: &Conf) -> (Decision, Vec<Value>) {
     let text = pod.to_string();
     let pod: Pod<'_> = serde_json::from_str(&text).expect("a pod");
-    let mentions = pod.mentions("team-a", &conf.multus);
+    let mentions = pod.mentions("team-a", None, &conf.multus);
     assert_eq!(mentions.faults, Vec::<String>::new());
     let mention = |reference: Reference| Mention { attachment: attachment(&reference.name), reference };
     let found: Vec<_> = mentions.references.into_iter().map(mention).collect();
-    let decision = decide(&pod, &found, conf, None);
+    let decision = decide(&pod, &found, &Selected::new(), conf, None);
     let operations = pod.first_container().map(|first| patch(first, &decision.add)).unwrap_or_default();
     (decision, operations)
 }
@@ -193,6 +198,64 @@ fn without_ours(pod: &Value) -> Value {
     pod
 }
 
+/// Only for networks that an annotation selects: an RDMA device once, a virtual function for each interface.
+#[test]
+fn devices_of_other_plugins_are_requested_for_what_is_selected() {
+    let conf = conf();
+    let judged = |networks: &str, selected: &[&str], container: Value| {
+        let text = pod(networks, &json!([container])).to_string();
+        let pod: Pod<'_> = serde_json::from_str(&text).expect("a pod");
+        let mention = |reference: Reference| Mention { attachment: attachment(&reference.name), reference };
+        let found: Vec<_> = pod.mentions("team-a", None, &conf.multus).references.into_iter().map(mention).collect();
+        let selected = selected.iter().map(|name| ("team-a".to_owned(), (*name).to_owned())).collect();
+        let decision = decide(&pod, &found, &selected, &conf, None);
+        (decision.add.into_iter().collect::<Vec<_>>(), decision.warnings)
+    };
+    let of = |name: &str, count| vec![(format!("example.com/{name}"), count)];
+    assert_eq!(judged("rdma1,rdma2", &["rdma1", "rdma2"], json!({})), (of("rdma", 1), vec![]));
+    assert_eq!(judged("vf1,vf2", &["vf1", "vf2"], json!({})), (of("vf", 2), vec![]));
+    assert_eq!(judged("vf1,vf1,vf2", &["vf1"], json!({})), (of("vf", 2), vec![]), "named by the pod once more");
+    assert_eq!(judged("rdma1,vf1", &[], json!({})), (vec![], vec![]), "the plain way adds none");
+    let own = json!({"resources": {"limits": {"example.com/vf": "2"}}});
+    assert_eq!(judged("vf1,vf2", &["vf1", "vf2"], own), (vec![], vec![]), "written by the user");
+    let (added, warnings) = judged("nameless", &["nameless"], json!({}));
+    assert!(added.is_empty() && warnings[0].contains("\"vf\" is no resource name"), "{warnings:?}");
+}
+
+#[test]
+fn what_multus_keeps_apart_gets_no_requests() {
+    let conf = Conf::parse(&format!("{CONF}multus: {{namespaceIsolation: true, globalNamespaces: [shared]}}\n"));
+    let conf = conf.expect("valid");
+    let annotations = json!({"k8s.v1.cni.cncf.io/networks": "other/vlan1,shared/vlan1,vlan1", "v1.multus-cni.io/default-network": "other/vlan1"});
+    let text = json!({"metadata": {"annotations": annotations}}).to_string();
+    let pod: Pod<'_> = serde_json::from_str(&text).expect("a pod");
+    let mentions = pod.mentions("team-a", None, &conf.multus);
+    let namespaces: Vec<_> = mentions.references.iter().map(|one| one.namespace.as_str()).collect();
+    assert_eq!(namespaces, ["other", "shared", "team-a"], "the default network is Multus's own affair");
+    assert!(mentions.faults[0].contains("\"other/vlan1\" to a pod of team-a"), "{mentions:?}");
+}
+
+/// Whatever of the parents is missing or null, and nothing else is touched.
+#[test]
+fn networks_are_written_into_every_shape() {
+    for (sent, wanted) in [
+        (json!({}), json!({"k8s.v1.cni.cncf.io/networks": "a/b"})),
+        (json!({"metadata": null}), json!({"k8s.v1.cni.cncf.io/networks": "a/b"})),
+        (json!({"metadata": {"labels": {"a": "b"}}}), json!({"k8s.v1.cni.cncf.io/networks": "a/b"})),
+        (json!({"metadata": {"annotations": null}}), json!({"k8s.v1.cni.cncf.io/networks": "a/b"})),
+        (
+            json!({"metadata": {"annotations": {"k8s.v1.cni.cncf.io/networks": "x", "a/b~c": "d"}}}),
+            json!({"k8s.v1.cni.cncf.io/networks": "a/b", "a/b~c": "d"}),
+        ),
+    ] {
+        let text = sent.to_string();
+        let pod: Pod<'_> = serde_json::from_str(&text).expect("a pod");
+        let given = apply(&sent, &[annotate(&pod, "a/b")]);
+        assert_eq!(given["metadata"]["annotations"], wanted, "{sent}");
+        assert_eq!(given["metadata"]["labels"], sent["metadata"]["labels"]);
+    }
+}
+
 #[test]
 fn pods_that_are_none_of_ours() {
     for (pod, reason) in [
@@ -214,7 +277,7 @@ fn pods_that_are_none_of_ours() {
 fn a_broken_annotation_is_a_warning() {
     let text = pod("a,,B", &json!([{}])).to_string();
     let pod: Pod<'_> = serde_json::from_str(&text).expect("a pod");
-    let mentions = pod.mentions("team-a", &conf().multus);
+    let mentions = pod.mentions("team-a", None, &conf().multus);
     assert_eq!(mentions.references, []);
     assert!(
         mentions.faults[0].contains("k8s.v1.cni.cncf.io/networks") && mentions.faults[0].contains("\"B\""),
@@ -229,8 +292,8 @@ fn warnings_say_what_is_wrong_and_what_to_do() {
         let text = pod(networks, &json!([{}])).to_string();
         let pod: Pod<'_> = serde_json::from_str(&text).expect("a pod");
         let mention = |reference: Reference| Mention { attachment: attachment(&reference.name), reference };
-        let found: Vec<_> = pod.mentions("team-a", &conf.multus).references.into_iter().map(mention).collect();
-        decide(&pod, &found, &conf, offers).warnings.join("\n")
+        let found: Vec<_> = pod.mentions("team-a", None, &conf.multus).references.into_iter().map(mention).collect();
+        decide(&pod, &found, &Selected::new(), &conf, offers).warnings.join("\n")
     };
     assert_eq!(warnings("vlan1,foreign", None), "");
     assert!(warnings("typo", None).contains("no masterNIC rule selects ens9"));

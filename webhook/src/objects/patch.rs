@@ -1,0 +1,30 @@
+//! Changes of an object as JSON patch operations (RFC 6902) against what was sent.
+
+use super::Object;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Sets (`Some`) and removes labels. Those that are as wanted are left out, so a second time there is nothing to do.
+pub(super) fn labels(object: &Object, wanted: &BTreeMap<&str, Option<&str>>) -> Vec<Value> {
+    let Some(labels) = object.labels() else {
+        let all: BTreeMap<_, _> = wanted.iter().filter_map(|(key, value)| Some((*key, (*value)?))).collect();
+        let add = json!({"op": "add", "path": "/metadata/labels", "value": all});
+        return if all.is_empty() { Vec::new() } else { vec![add] };
+    };
+    let change = |(key, value): (&&str, &Option<&str>)| {
+        // RFC 6901: in a path `~` is `~0` and `/` is `~1`.
+        let path = format!("/metadata/labels/{}", key.replace('~', "~0").replace('/', "~1"));
+        match (labels.get(*key).map(String::as_str), *value) {
+            (found, wanted) if found == wanted => None,
+            (_, Some(wanted)) => Some(json!({"op": "add", "path": path, "value": wanted})),
+            (_, None) => Some(json!({"op": "remove", "path": path})),
+        }
+    };
+    wanted.iter().filter_map(change).collect()
+}
+
+/// Sets a field of the spec that is absent or null.
+pub(super) fn default(object: &Object, field: &str, value: Value) -> Option<Value> {
+    let absent = object.spec.as_object()?.get(field).is_none_or(Value::is_null);
+    absent.then(|| json!({"op": "add", "path": format!("/spec/{field}"), "value": value}))
+}

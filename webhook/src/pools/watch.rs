@@ -1,0 +1,79 @@
+//! Keeps the index of pools: their subnets and addresses; what earlier systems keep in the status is dropped at once.
+
+use super::{Index, Known, Recent};
+use crate::objects::ip_pool::Pool;
+use crate::resilient::{RENEW_SECONDS, resilient};
+use futures::StreamExt;
+use kube::api::DynamicObject;
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::watcher::{self, Config, Event};
+use kube::{Api, Client, ResourceExt};
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use tokio::sync::watch;
+
+/// The status of a pool of an earlier system has up to 1 MB: this many are in memory at a time.
+const PAGE: u32 = 20;
+
+/// The resource of SpiderIPPools.
+pub(super) fn pools() -> ApiResource {
+    ApiResource::from_gvk_with_plural(
+        &GroupVersionKind::gvk("spiderpool.spidernet.io", "v2beta1", "SpiderIPPool"),
+        "spiderippools",
+    )
+}
+
+pub(super) fn read(object: &DynamicObject) -> Known {
+    object.data.get("spec").and_then(Pool::of).map_or(Known::Unreadable, Known::Pool)
+}
+
+/// The latest index, and the task that keeps it.
+pub(crate) fn watch(
+    client: Client,
+    recent: Recent<Pool>,
+) -> (watch::Receiver<Index>, impl Future<Output = Infallible>) {
+    let (index, latest) = watch::channel(Index::default());
+    (latest, run(client, index, recent))
+}
+
+async fn run(client: Client, index: watch::Sender<Index>, recent: Recent<Pool>) -> Infallible {
+    let wanted = Config::default().timeout(RENEW_SECONDS).page_size(PAGE);
+    let events = watcher::watcher(Api::<DynamicObject>::all_with(client, &pools()), wanted);
+    let mut events = std::pin::pin!(resilient(events, "SpiderIPPools"));
+    let mut listed = BTreeSet::new();
+    let put = |object: DynamicObject| {
+        let (name, known) = (object.name_any(), read(&object));
+        drop(object);
+        index.send_if_modified(|index| {
+            let changed = index.pools.get(&name) != Some(&known);
+            if changed {
+                index.pools.insert(name.clone(), known.clone());
+            }
+            changed
+        });
+        // After the index has it, so that there is no moment in which neither knows it.
+        recent.seen(&name, known.pool());
+        name
+    };
+    loop {
+        match events.next().await {
+            // During a list the old entries stay in force; what the list does not show goes at its end.
+            Some(Some(Event::Init)) => listed.clear(),
+            Some(Some(Event::InitApply(object))) => drop(listed.insert(put(object))),
+            Some(Some(Event::InitDone)) => index.send_modify(|index| {
+                index.pools.retain(|name, _| listed.contains(name));
+                index.synced = true;
+            }),
+            Some(Some(Event::Apply(object))) => drop(put(object)),
+            Some(Some(Event::Delete(object))) => {
+                let name = object.name_any();
+                recent.seen(&name, None);
+                index.send_modify(|index| drop(index.pools.remove(&name)));
+            }
+            // Without the kind there are none.
+            Some(None) => index.send_modify(|index| *index = Index { synced: true, ..Index::default() }),
+            // A watcher goes on for ever.
+            None => std::future::pending().await,
+        }
+    }
+}
