@@ -35,17 +35,17 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use kube::core::{ObjectMeta, Status};
 
-    #[expect(clippy::unnecessary_wraps, reason = "as the API server answers")]
-    fn found(deletion_timestamp: Option<Time>) -> Result<Option<PartialObjectMeta<DaemonSet>>, Error> {
+    fn found(deletion_timestamp: Option<Time>) -> PartialObjectMeta<DaemonSet> {
         let metadata = ObjectMeta { deletion_timestamp, ..ObjectMeta::default() };
-        Ok(Some(PartialObjectMeta { metadata, ..PartialObjectMeta::default() }))
+        PartialObjectMeta { metadata, ..PartialObjectMeta::default() }
     }
 
     #[test]
     fn only_what_says_that_the_daemon_set_goes_removes_anything() {
+        let then = Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH);
         let refused = |code| Err(Error::Api(Box::new(Status { code, ..Status::default() })));
-        assert!(decide(&found(None)), "an upgrade, a restart");
-        assert!(!decide(&found(Some(Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH)))), "deleted in the foreground");
+        assert!(decide(&Ok(Some(found(None)))), "an upgrade, a restart");
+        assert!(!decide(&Ok(Some(found(Some(then))))), "deleted in the foreground");
         assert!(!decide(&Ok(None)), "deleted in the background");
         assert!(!decide(&refused(401)) && !decide(&refused(403)), "the account or its rights are gone already");
         assert!(decide(&refused(500)) && decide(&refused(429)), "the API server has troubles");

@@ -19,6 +19,7 @@ use tokio::time::{interval, sleep};
 
 const SECRET: &str = "/api/v1/namespaces/kube-system/secrets/spiderpool-controller-self-certs";
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/spiderpool-controller";
+const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/spiderpool-controller";
 const DRY_RUN: &str = "/api/v1/namespaces/team-a/pods?dryRun=All";
 const SELF: &str = "--set=spiderpoolController.tls.method=self";
 
@@ -57,18 +58,19 @@ impl Pair {
         pair
     }
 
-    /// The chart's, by URL: the first entry asks one controller, the second the other.
+    /// The chart's, by URL: the first entry asks one controller, the second the other, and so on.
     async fn webhooks(&self) {
-        let documents = rendered("controller/webhook.yaml", &[SELF]);
-        let mutating = |document: &Value| document["kind"] == "MutatingWebhookConfiguration";
-        let mut configuration = documents.into_iter().find(mutating).expect("webhooks");
-        let entries = configuration["webhooks"].as_array_mut().expect("a list");
-        for (entry, controller) in entries.iter_mut().zip(&self.controllers) {
-            assert_eq!(entry["clientConfig"]["caBundle"], Value::Null, "left to the controllers");
-            entry["clientConfig"] = json!({"url": format!("{}/mutate--v1-pod", controller.url)});
+        for mut configuration in rendered("controller/webhook.yaml", &[SELF]) {
+            let entries = configuration["webhooks"].as_array_mut().expect("a list");
+            for (entry, controller) in entries.iter_mut().zip(self.controllers.iter().cycle()) {
+                assert_eq!(entry["clientConfig"]["caBundle"], Value::Null, "left to the controllers");
+                let path = entry["clientConfig"]["service"]["path"].as_str().expect("a path");
+                entry["clientConfig"] = json!({"url": format!("{}{path}", controller.url)});
+            }
+            let path = if configuration["kind"] == "MutatingWebhookConfiguration" { WEBHOOKS } else { VALIDATING };
+            let (path, _) = path.rsplit_once('/').expect("a path");
+            self.stage.create(path, &configuration).await.accepted();
         }
-        let (path, _) = WEBHOOKS.rsplit_once('/').expect("a path");
-        self.stage.create(path, &configuration).await.accepted();
     }
 
     async fn until_asked(&self) {
@@ -91,10 +93,15 @@ impl Pair {
         decoded(&self.get(SECRET).await["data"][name])
     }
 
+    /// Of every entry of both configurations; the first two are those for pods.
     async fn bundles(&self) -> Vec<String> {
-        let configuration = self.get(WEBHOOKS).await;
-        let entries = configuration["webhooks"].as_array().cloned().unwrap_or_default();
-        entries.iter().map(|entry| decoded(&entry["clientConfig"]["caBundle"])).collect()
+        let mut bundles = Vec::new();
+        for path in [WEBHOOKS, VALIDATING] {
+            let configuration = self.get(path).await;
+            let entries = configuration["webhooks"].as_array().expect("a list");
+            bundles.extend(entries.iter().map(|entry| decoded(&entry["clientConfig"]["caBundle"])));
+        }
+        bundles
     }
 
     fn logged(&self, text: &str) -> usize {
@@ -372,7 +379,7 @@ async fn what_is_broken_by_hand_is_mended() {
 async fn until_trusted(pair: &Pair, bundle: &str) {
     wait::until("all entries to trust it", SOON, async || {
         let bundles = pair.bundles().await;
-        ensure!(bundles.len() == 2 && bundles.iter().all(|trusted| trusted == bundle), "{bundles:?}\n{}", pair.logs());
+        ensure!(bundles.len() > 4 && bundles.iter().all(|trusted| trusted == bundle), "{bundles:?}\n{}", pair.logs());
         Ok(())
     })
     .await;

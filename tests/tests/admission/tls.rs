@@ -123,7 +123,7 @@ async fn a_chain_of_another_authority_is_exchanged_under_the_mount() {
     tokio::join!(creating, changing);
     let pods = created.load(Ordering::Relaxed);
     println!("3 chains of 2 authorities exchanged: {pods} pods created meanwhile, none failed");
-    assert!(pods > 20, "{pods}");
+    assert!(pods > 3, "{pods}");
 }
 
 /// An authority that signs intermediates.
