@@ -1,11 +1,10 @@
 //! Events on the own Node: what people see in `kubectl describe node`.
 
 use crate::hash::fnv1a;
-use crate::pauses::Pauses;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use runtime::Chain;
+use runtime::{Chain, Pauses};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;

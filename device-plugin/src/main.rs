@@ -23,7 +23,6 @@ mod metrics;
 mod multus;
 mod nics;
 mod node;
-mod pauses;
 mod report;
 mod run;
 

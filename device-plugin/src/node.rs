@@ -1,13 +1,12 @@
 //! This node's Node object, watched.
 
-use crate::pauses::Pauses;
 use futures::StreamExt;
 use k8s_api::selector::Labels;
 use k8s_openapi::api::core::v1::Node;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
-use runtime::{Chain, Hold};
+use runtime::{Chain, Hold, Pauses};
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::watch;

@@ -123,10 +123,11 @@ impl From<IpAddr> for Address {
 
 impl From<Address> for IpAddr {
     fn from(address: Address) -> Self {
-        match (address.family, u32::try_from(address.number)) {
-            (Family::V4, Ok(number)) => Self::V4(Ipv4Addr::from(number)),
-            (Family::V4, Err(_)) => unreachable!("an IPv4 address is made of 32 bits alone"),
-            (Family::V6, _) => Self::V6(Ipv6Addr::from(address.number)),
+        let v6 = Ipv6Addr::from(address.number);
+        match (address.family, v6.octets()) {
+            // A number of this family has no more bits.
+            (Family::V4, [.., a, b, c, d]) => Self::V4(Ipv4Addr::new(a, b, c, d)),
+            (Family::V6, _) => Self::V6(v6),
         }
     }
 }

@@ -6,6 +6,7 @@ mod section;
 mod selector;
 mod yaml;
 
+use crate::Quoted;
 use crate::syntax;
 pub use fault::{Fault, Faults};
 use plugin::NetworkResourcePlugin;
@@ -128,7 +129,8 @@ fn plugins(mut section: Section<'_, '_>) -> BTreeSet<String> {
         if syntax::is_name(found.value) {
             present.insert(found.value.to_owned());
         } else {
-            section.fault(found.line, format!("{} {:.80?} is not the name of a CNI plugin", found.path, found.value));
+            section
+                .fault(found.line, format!("{} {} is not the name of a CNI plugin", found.path, Quoted(found.value)));
         }
     }
     section.end();
@@ -142,8 +144,10 @@ impl Multus {
             if syntax::is_label(found.value) {
                 found.value.clone_into(&mut multus.namespace);
             } else {
-                section
-                    .fault(found.line, format!("{} {:.80?} is not the name of a namespace", found.path, found.value));
+                section.fault(
+                    found.line,
+                    format!("{} {} is not the name of a namespace", found.path, Quoted(found.value)),
+                );
             }
         }
         if let Some(found) = section.text("clusterNetwork").filter(|found| !found.value.is_empty()) {
@@ -151,7 +155,9 @@ impl Multus {
                 Some((namespace, name)) if syntax::is_label(namespace) && syntax::is_subdomain(name) => {
                     multus.cluster_network = Some((namespace.to_owned(), name.to_owned()));
                 }
-                _ => section.fault(found.line, format!("{} {:.80?} must be namespace/name", found.path, found.value)),
+                _ => {
+                    section.fault(found.line, format!("{} {} must be namespace/name", found.path, Quoted(found.value)));
+                }
             }
         }
         let isolated = section.flag("namespaceIsolation").unwrap_or_default();
@@ -160,8 +166,10 @@ impl Multus {
             if syntax::is_label(found.value) {
                 global.insert(found.value.to_owned());
             } else {
-                section
-                    .fault(found.line, format!("{} {:.80?} is not the name of a namespace", found.path, found.value));
+                section.fault(
+                    found.line,
+                    format!("{} {} is not the name of a namespace", found.path, Quoted(found.value)),
+                );
             }
         }
         if isolated {

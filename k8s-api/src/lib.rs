@@ -21,6 +21,9 @@ pub mod multus;
 pub mod names;
 pub mod nic;
 pub mod offer;
+mod quoted;
 pub mod resource;
 pub mod selector;
 pub mod syntax;
+
+pub use quoted::Quoted;

@@ -5,6 +5,7 @@
 
 mod merge;
 
+use crate::Quoted;
 use crate::syntax;
 pub use merge::with;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -45,7 +46,7 @@ pub enum InvalidNetworks {
     #[error("it is empty")]
     Empty,
     /// JSON that is none, or not a list of networks.
-    #[error("{} is not a JSON list of networks: {error}", clipped(text))]
+    #[error("{} is not a JSON list of networks: {error}", Quoted(text))]
     Json {
         /// The whole.
         text: String,
@@ -53,16 +54,16 @@ pub enum InvalidNetworks {
         error: String,
     },
     /// More than one slash or at sign.
-    #[error("{} is not of the form [namespace/]name[@interface]", clipped(.0))]
+    #[error("{} is not of the form [namespace/]name[@interface]", Quoted(.0))]
     Shape(String),
     /// Not a DNS label.
-    #[error("{} must be lower-case letters, digits and inner dashes", clipped(.0))]
+    #[error("{} must be lower-case letters, digits and inner dashes", Quoted(.0))]
     Label(String),
     /// Not a name of an interface.
-    #[error("{} is not an interface name: at most 15 bytes, no blanks, no '/'", clipped(.0))]
+    #[error("{} is not an interface name: at most 15 bytes, no blanks, no '/'", Quoted(.0))]
     Interface(String),
     /// A field of one network.
-    #[error("{} is not {wanted}", clipped(text))]
+    #[error("{} is not {wanted}", Quoted(text))]
     Field {
         /// What is there.
         text: String,
@@ -88,15 +89,6 @@ pub enum InvalidNetworks {
 const BYTES_MAX: usize = 256 * 1024;
 /// Most networks of one pod.
 const NETWORKS_MAX: usize = 1024;
-
-/// Texts of users in messages: quoted, and not much of them.
-fn clipped(text: &str) -> String {
-    const SHOWN: usize = 60;
-    match text.char_indices().nth(SHOWN) {
-        None => format!("{text:?}"),
-        Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
-    }
-}
 
 /// Reads the value of [`NETWORKS`]. An empty one names nothing.
 pub fn networks(text: &str, pod_namespace: &str) -> Result<Vec<Reference>, InvalidNetworks> {

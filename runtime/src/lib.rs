@@ -11,10 +11,12 @@ pub mod follow;
 mod gate;
 pub mod inotify;
 pub mod log;
+mod pauses;
 mod tasks;
 
 pub use chain::Chain;
 pub use gate::{Gate, Hold};
+pub use pauses::Pauses;
 pub use tasks::{Ended, Tasks};
 
 /// Chooses the TLS implementation for the process. First line of every `main`: TLS clients panic without it.

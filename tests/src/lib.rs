@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod agent;
+pub mod answer;
 pub mod api_server;
 pub mod cluster;
 pub mod controller;

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
+use tests::answer::annotated;
 use tests::api_server::{CONTROLLER, Request};
-use tests::controller::{Controller, Stage, annotated};
+use tests::controller::{Controller, Stage};
 use tests::process::{attempt, run};
 
 const ATTACHMENTS: usize = 1_000;

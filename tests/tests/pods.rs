@@ -23,7 +23,7 @@ async fn installed() -> Cluster {
     let path = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/spiderpool/spidermultusconfigs";
     let macvlan = json!({"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderMultusConfig", "metadata": {"name": "macvlan"}, "spec": {"cniType": "macvlan", "macvlan": {"master": ["eth1"]}}});
     let answer =
-        tests::controller::send(&cluster.client(), "POST", path, "application/json", macvlan.to_string().into_bytes())
+        tests::answer::send(&cluster.client(), "POST", path, "application/json", macvlan.to_string().into_bytes())
             .await;
     let status = answer.expect("answers").status;
     assert!([201, 409].contains(&status), "{status}");

@@ -2,7 +2,13 @@
 //! with their objects and an unused Lease, and nothing else, neither in the API nor on the nodes.
 
 use anyhow::ensure;
-use kube::api::PostParams;
+use futures::StreamExt;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::runtime::watcher;
+use kube::{Api, ResourceExt};
+use std::pin::pin;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +17,9 @@ use tests::cluster::{CHANGING, Cluster, MATCHING, OTHER, SOON, SUB_ENI, in_node,
 use tests::multus;
 use tests::process::{attempt, run};
 use tests::wait;
+
+/// Longer than a release lives here.
+const FAR: Duration = Duration::from_mins(10);
 
 /// Whatever the chart may write on a node.
 fn on_nodes() -> Vec<String> {
@@ -23,6 +32,7 @@ fn on_nodes() -> Vec<String> {
 #[derive(Default)]
 struct Seen {
     installed: AtomicBool,
+    leaving: AtomicBool,
     gone: AtomicBool,
 }
 
@@ -35,11 +45,16 @@ impl Drop for Gone<'_> {
     }
 }
 
+/// An API server learns of a Service that goes and of a webhook configuration that goes by two watches. For a moment it may
+/// still ask the one through the other.
+const OUT_OF_STEP: Duration = Duration::from_secs(1);
+
 /// WH-21: pods are created all the while, from the end of the install on with a network too. (Before, a policy of `Fail` holds
 /// for the seconds until the first controllers are ready.) How many.
 async fn create_until_gone(cluster: &Cluster, seen: &Seen) -> usize {
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let mut created = 0;
+    let mut refused: Option<Instant> = None;
     while !seen.gone.load(Ordering::Relaxed) {
         let mut pods = vec![sleeping("without")];
         if seen.installed.load(Ordering::Relaxed) {
@@ -47,12 +62,49 @@ async fn create_until_gone(cluster: &Cluster, seen: &Seen) -> usize {
         }
         for pod in pods {
             let pod = serde_json::from_value(pod).expect("a pod");
-            cluster.pods().create(&dry, &pod).await.expect("a pod is created while the chart comes and goes");
-            created += 1;
+            match cluster.pods().create(&dry, &pod).await {
+                Ok(_) => created += 1,
+                Err(error) => {
+                    let first = *refused.get_or_insert_with(Instant::now);
+                    let excused = seen.leaving.load(Ordering::Relaxed) && error.to_string().contains("not found");
+                    assert!(excused && first.elapsed() < OUT_OF_STEP, "a pod is refused: {error}");
+                    println!("refused while the release goes: {error}");
+                }
+            }
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     created
+}
+
+/// The version at which an object of this name is deleted first. (Versions of one API server are of one sequence.)
+async fn deleted_at(api: Api<DynamicObject>, name: &str) -> u64 {
+    let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let deleted = watcher(api, one).filter_map(async |event| match event {
+        Ok(watcher::Event::Delete(object)) => object.resource_version(),
+        _ => None,
+    });
+    let version = pin!(deleted).next().await.expect("a watch has no end");
+    version.parse().expect("a number")
+}
+
+/// Whatever cuts an uninstall short, what refuses pods is gone before what answers for it. Done when both are gone.
+async fn the_webhooks_go_first(cluster: &Cluster) {
+    const NAME: &str = "spiderpool-controller";
+    let (mutating, validating, service) = (
+        ApiResource::erase::<MutatingWebhookConfiguration>(&()),
+        ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
+        ApiResource::erase::<Service>(&()),
+    );
+    let (mutating, validating, service) = tokio::join!(
+        deleted_at(Api::all_with(cluster.client(), &mutating), NAME),
+        deleted_at(Api::all_with(cluster.client(), &validating), NAME),
+        deleted_at(Api::namespaced_with(cluster.client(), "kube-system", &service), NAME),
+    );
+    assert!(
+        mutating < service && validating < service,
+        "deleted at {mutating}, {validating}; the Service at {service}"
+    );
 }
 
 /// Pods of somebody who knows nothing of us start on one node, one after the other. How many, and how long the slowest took.
@@ -97,6 +149,7 @@ fn life_of_a_release(seen: &Seen, said: impl Fn(&str)) {
     assert!(!in_node(OTHER, &format!("cat {}", multus::CONF)).contains("namespaceIsolation"));
     said("rolled back");
     passes();
+    seen.leaving.store(true, Ordering::Relaxed);
     helm(&["uninstall", "spiderpool", "--wait"]);
     said("uninstalled");
 }
@@ -123,9 +176,12 @@ async fn a_release_comes_changes_and_goes_twice() {
         let living = tokio::task::spawn_blocking(move || {
             life_of_a_release(&shared, |what| println!("{round} release: {what} after {:.0?}", began.elapsed()));
         });
-        let (lived, created, (started, slowest)) =
-            tokio::join!(living, create_until_gone(&cluster, &seen), start_until_gone(&cluster, &seen));
+        // One that is not over with the release has seen no deletion.
+        let order = tokio::time::timeout(FAR, the_webhooks_go_first(&cluster));
+        let (lived, created, (started, slowest), order) =
+            tokio::join!(living, create_until_gone(&cluster, &seen), start_until_gone(&cluster, &seen), order);
         lived.expect("it succeeds");
+        order.expect("the watches see the webhooks and the Service go");
         println!(
             "{round} release: {created} pods created meanwhile and {started} started, the slowest in {slowest:.1?}"
         );

@@ -1,17 +1,15 @@
 //! Watches that outlive every error.
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{Stream, StreamExt, stream};
 use kube::runtime::watcher::{self, Config, Event};
-use runtime::Chain;
+use runtime::{Chain, Pauses};
 use std::time::Duration;
 use tokio::time::sleep;
 
 /// The server ends each watch after this, so that one that died unnoticed is noticed.
 pub(crate) const RENEW_SECONDS: u32 = 120;
 const PAUSE_MIN: Duration = Duration::from_millis(500);
-/// Half of what is waited at the most: jitter comes on top.
-const PAUSE_MAX: Duration = Duration::from_secs(15);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// A kind that is not there may be installed at any time.
 const ABSENT: Duration = Duration::from_secs(5);
 const PAGE: u32 = 500;
@@ -27,15 +25,16 @@ pub(crate) fn resilient<K>(
     what: &'static str,
 ) -> impl Stream<Item = Option<Event<K>>> {
     let state = (Box::pin(events), pauses(), String::new(), Duration::ZERO);
-    stream::unfold(state, move |(mut events, mut pauses_left, mut said, mut rest)| async move {
+    stream::unfold(state, move |(mut events, mut pauses, mut said, mut rest)| async move {
         loop {
             sleep(std::mem::take(&mut rest)).await;
             match events.next().await? {
                 Ok(event) => {
                     if matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)) {
-                        (pauses_left, said) = (pauses(), String::new());
+                        pauses.reset();
+                        said.clear();
                     }
-                    return Some((Some(event), (events, pauses_left, said, rest)));
+                    return Some((Some(event), (events, pauses, said, rest)));
                 }
                 Err(error) => {
                     let absent = is_absent(&error);
@@ -48,9 +47,9 @@ pub(crate) fn resilient<K>(
                     said = text;
                     if absent {
                         // Told at once: whoever waits for the first list need not wait for more.
-                        return Some((None, (events, pauses_left, said, ABSENT)));
+                        return Some((None, (events, pauses, said, ABSENT)));
                     }
-                    rest = pauses_left.next().unwrap_or(PAUSE_MAX);
+                    rest = pauses.pause();
                 }
             }
         }
@@ -64,11 +63,6 @@ fn is_absent(error: &watcher::Error) -> bool {
 }
 
 /// Between two tries, growing.
-pub(crate) fn pauses() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_min_delay(PAUSE_MIN)
-        .with_max_delay(PAUSE_MAX)
-        .with_jitter()
-        .without_max_times()
-        .build()
+pub(crate) fn pauses() -> Pauses {
+    Pauses::new(PAUSE_MIN, PAUSE_MAX)
 }

@@ -2,9 +2,8 @@
 
 use super::handed_out::{FRESH, HandedOut};
 use super::pod_resources::{Unknown, ask};
-use crate::pauses::Pauses;
 use prometheus_client::metrics::gauge::Gauge;
-use runtime::Chain;
+use runtime::{Chain, Pauses};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::path::PathBuf;

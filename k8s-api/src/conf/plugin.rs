@@ -3,6 +3,7 @@
 use super::fault::repeated;
 use super::section::{Found, Number, Section};
 use super::selector;
+use crate::Quoted;
 use crate::glob::Glob;
 use crate::names;
 use crate::resource::{DeviceSet, ListTooLarge, ResourceName};
@@ -160,7 +161,7 @@ fn resource_name(rule: &mut Section<'_, '_>) -> Option<ResourceName> {
     match name.parse() {
         Ok(name) => Some(name),
         Err(error) => {
-            rule.fault(line, format!("{path} {name:.80?} is invalid: {error}"));
+            rule.fault(line, format!("{path} {} is invalid: {error}", Quoted(name)));
             None
         }
     }

@@ -4,8 +4,9 @@ use super::{ETH1, SUB_ENI, staged, vlan};
 use anyhow::ensure;
 use serde_json::json;
 use std::time::{Duration, Instant};
+use tests::answer::{annotated, send};
 use tests::api_server::{CONTROLLER, Request};
-use tests::controller::{SOON, Stage, annotated, send};
+use tests::controller::{SOON, Stage};
 use tests::wait;
 
 const SMC: &str = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/spiderpool/spidermultusconfigs";

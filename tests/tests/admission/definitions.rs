@@ -4,8 +4,9 @@ use super::vlan;
 use anyhow::ensure;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use tests::answer::{Answer, send};
 use tests::api_server::{CONTROLLER, Request};
-use tests::controller::{Answer, Controller, SOON, Stage, send};
+use tests::controller::{Controller, SOON, Stage};
 use tests::wait;
 
 const SMC: &str = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/spiderpool/spidermultusconfigs";

@@ -2,7 +2,8 @@
 
 use super::{SUB_ENI, vlan};
 use serde_json::{Value, json};
-use tests::controller::{Stage, annotated, pod_with};
+use tests::answer::{annotated, pod_with};
+use tests::controller::Stage;
 
 const NETWORK: &str = "multus.multusCNI.defaultCniCRName=spiderpool/vlan";
 

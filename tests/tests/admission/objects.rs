@@ -2,7 +2,8 @@
 
 use super::JSON;
 use serde_json::{Value, json};
-use tests::controller::{Stage, send};
+use tests::answer::send;
+use tests::controller::Stage;
 
 /// The quick start's objects to the letter, and fuller ones as existing systems store them: no field is unknown.
 #[tokio::test]

@@ -3,7 +3,8 @@
 use super::{JSON, staged};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
-use tests::controller::{SOON, send};
+use tests::answer::send;
+use tests::controller::SOON;
 use tests::wait;
 use tokio::io::AsyncReadExt;
 
@@ -154,7 +155,7 @@ async fn a_crowd_of_connections_keeps_nobody_out() {
     let url = [format!("{}/", controller.url)];
     let mut crowd = tests::process::Running::start(path, &[&crowd[..], &url].concat(), &[], &log);
     let pod = async || {
-        let pod = tests::controller::annotated("spiderpool/vlan");
+        let pod = tests::answer::annotated("spiderpool/vlan");
         stage.create("/api/v1/namespaces/team-a/pods?dryRun=All", &pod).await
     };
     // All of them, since a connection that is closed for another one may have a request on its way by then. The API server

@@ -3,7 +3,8 @@
 use super::{ETH1, SUB_ENI, staged};
 use anyhow::ensure;
 use serde_json::{Value, json};
-use tests::controller::{SOON, Stage, pod_with};
+use tests::answer::pod_with;
+use tests::controller::{SOON, Stage};
 use tests::other_webhook::OtherWebhook;
 use tests::wait;
 

@@ -3,7 +3,8 @@
 use super::{ETH1, JSON, SUB_ENI, staged, vlan};
 use anyhow::ensure;
 use serde_json::{Value, json};
-use tests::controller::{SOON, annotated, pod_with, send};
+use tests::answer::{annotated, pod_with, send};
+use tests::controller::SOON;
 use tests::wait;
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use anyhow::ensure;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tests::controller::{SOON, Stage, annotated, send};
+use tests::answer::{annotated, send};
+use tests::controller::{SOON, Stage};
 use tests::wait;
 
 /// WH-15, WH-17: a stream of admissions runs through changes of the certificate without one failure. The old authority

@@ -4,7 +4,8 @@ use super::{JSON, SUB_ENI, staged, vlan};
 use anyhow::ensure;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use tests::controller::{Answer, SOON, Stage, annotated, send};
+use tests::answer::{Answer, annotated, send};
+use tests::controller::{SOON, Stage};
 use tests::wait;
 
 const POOLS: &str = "/apis/spiderpool.spidernet.io/v2beta1/spiderippools";

@@ -6,6 +6,7 @@ use super::index::Index;
 use crate::metrics::Metrics;
 use crate::resilient::{resilient, wanted};
 use futures::{StreamExt, stream};
+use k8s_api::crd::multus_config::SpiderMultusConfig;
 use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::watcher::{self, Event};
@@ -17,13 +18,10 @@ use tokio::sync::watch;
 
 /// The resource of SpiderMultusConfigs.
 pub(crate) fn configs() -> ApiResource {
-    ApiResource::from_gvk_with_plural(
-        &GroupVersionKind::gvk("spiderpool.spidernet.io", "v2beta1", "SpiderMultusConfig"),
-        "spidermultusconfigs",
-    )
+    ApiResource::erase::<SpiderMultusConfig>(&())
 }
 
-/// The resource of NetworkAttachmentDefinitions.
+/// The resource of NetworkAttachmentDefinitions, which Multus defines.
 pub(crate) fn definitions() -> ApiResource {
     ApiResource::from_gvk_with_plural(
         &GroupVersionKind::gvk("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition"),

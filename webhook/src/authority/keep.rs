@@ -8,11 +8,10 @@ use super::state::{State, bundle};
 use super::webhooks::{self, Seen};
 use super::{Wanted, issue};
 use crate::lease::Leading;
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use runtime::Chain;
+use runtime::{Chain, Pauses};
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
@@ -24,8 +23,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// another method that is one of the old pods, and they stay until a new one is ready.
 const PATIENCE: Duration = Duration::from_secs(4);
 const PAUSE_MIN: Duration = Duration::from_millis(500);
-/// Half of what is waited at the most: jitter comes on top.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
+const PAUSE_MAX: Duration = Duration::from_secs(20);
 /// Between two looks of one that may not do anything.
 const IDLE: Duration = Duration::from_mins(1);
 
@@ -65,11 +63,12 @@ impl Keeper {
 
     pub(super) async fn run(mut self) -> Result<(), Infallible> {
         let mut changes = webhooks::watch(&self.client, &self.wanted.place.webhooks);
-        let (mut pauses_left, mut said) = (pauses(), String::new());
+        let (mut pauses, mut said) = (Pauses::new(PAUSE_MIN, PAUSE_MAX), String::new());
         loop {
             let wait = match self.pass().await {
                 Ok(wait) => {
-                    (pauses_left, said) = (pauses(), String::new());
+                    pauses.reset();
+                    said.clear();
                     wait
                 }
                 Err(error) => {
@@ -80,7 +79,7 @@ impl Keeper {
                         said = error;
                     }
                     // Changes do not make it shorter: they may be what fails.
-                    sleep(pauses_left.next().unwrap_or(PAUSE_MAX)).await;
+                    sleep(pauses.pause()).await;
                     Duration::ZERO
                 }
             };
@@ -177,9 +176,4 @@ impl Keeper {
             tracing::info!(authority = former.subject, "authority retired");
         }
     }
-}
-
-fn pauses() -> ExponentialBackoff {
-    let pauses = ExponentialBuilder::new().with_min_delay(PAUSE_MIN).with_max_delay(PAUSE_MAX);
-    pauses.with_jitter().without_max_times().build()
 }

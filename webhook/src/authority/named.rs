@@ -1,19 +1,17 @@
 //! One object, followed by its name.
 
 use crate::resilient::RENEW_SECONDS;
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{Stream, StreamExt, stream};
 use kube::runtime::watcher::{self, Config, Event};
 use kube::{Api, Resource};
-use runtime::Chain;
+use runtime::{Chain, Pauses};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::time::Duration;
 use tokio::time::sleep;
 
 const PAUSE_MIN: Duration = Duration::from_millis(500);
-/// Half of what is waited at the most: jitter comes on top.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
+const PAUSE_MAX: Duration = Duration::from_secs(20);
 
 /// What is known of it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,8 +30,8 @@ where
 {
     let wanted = Config::default().fields(&format!("metadata.name={name}")).timeout(RENEW_SECONDS);
     let events = watcher::watcher(api, wanted).boxed();
-    let state =
-        Following { events, listed: Known::Absent, pauses: pauses(), said: String::new(), rest: Duration::ZERO };
+    let pauses = Pauses::new(PAUSE_MIN, PAUSE_MAX);
+    let state = Following { events, listed: Known::Absent, pauses, said: String::new(), rest: Duration::ZERO };
     stream::unfold(state, move |mut state| async move {
         loop {
             sleep(std::mem::take(&mut state.rest)).await;
@@ -44,7 +42,7 @@ where
                     }
                 }
                 Err(error) => {
-                    state.rest = state.pauses.next().unwrap_or(PAUSE_MAX);
+                    state.rest = state.pauses.pause();
                     let text = Chain(&error).to_string();
                     if state.said != text {
                         tracing::warn!(error = text, "cannot watch {what}; if rights are missing, upgrade the release");
@@ -60,7 +58,7 @@ where
 struct Following<K> {
     events: stream::BoxStream<'static, watcher::Result<Event<K>>>,
     listed: Known<K>,
-    pauses: ExponentialBackoff,
+    pauses: Pauses,
     said: String,
     rest: Duration,
 }
@@ -80,12 +78,8 @@ impl<K> Following<K> {
             Event::Apply(object) => Known::There(object),
             Event::Delete(_) => Known::Absent,
         };
-        (self.pauses, self.said) = (pauses(), String::new());
+        self.pauses.reset();
+        self.said.clear();
         Some(known)
     }
-}
-
-fn pauses() -> ExponentialBackoff {
-    let pauses = ExponentialBuilder::new().with_min_delay(PAUSE_MIN).with_max_delay(PAUSE_MAX);
-    pauses.with_jitter().without_max_times().build()
 }

@@ -1,13 +1,9 @@
 //! The CNI configuration of an attachment.
 
+use crate::cni::{self, COORDINATOR, IFACER, NotCni};
 use k8s_api::crd::multus_config::{Bond, CniType, MultusConfigSpec, Pools, SubInterface, Vlan, VlanMode};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-
-/// Chained after the interface is made: routes and checks of the earlier system. Not of this chart.
-pub(super) const COORDINATOR: &str = "coordinator";
-/// Chained before it: makes bonds and VLANs of the host. Not of this chart.
-pub(super) const IFACER: &str = "ifacer";
 
 /// An attachment that no configuration can be made of.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,20 +18,11 @@ pub(crate) enum Unusable {
     NoVlanId,
     #[error("vlanId must not be specified when vlanMode is auto")]
     TwoVlanIds,
-    #[error("customCniConfig isn't a valid JSON encoding")]
-    CustomJson(#[source] JsonFault),
-    #[error("spec.customCNI must be a JSON object with a type or a list of plugins")]
-    CustomShape,
-    #[error("spec.chainCNIJsonData[{0}] isn't a valid JSON encoding")]
-    ChainJson(usize, #[source] JsonFault),
-    #[error("spec.chainCNIJsonData[{0}] must be a JSON object with a type")]
-    ChainShape(usize),
+    #[error("customCniConfig isn't a CNI configuration")]
+    Custom(#[source] NotCni),
+    #[error("spec.chainCNIJsonData[{0}] isn't a CNI configuration")]
+    Chained(usize, #[source] NotCni),
 }
-
-/// Why a text is no JSON; comparable, as `serde_json::Error` is not.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct JsonFault(String);
 
 /// The plugins of a network, and those that are left out since no node has them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,113 +35,106 @@ pub(crate) struct Chain {
 
 /// The chain of an attachment. `present` are the plugins that nodes have besides ours.
 ///
-/// Source of the keys: the documentation of each plugin; `vlanMode`, and `vlanId` in manual mode alone, are those of our
-/// `vlan`. The bond of several masters, and a VLAN between the master and a macvlan or ipvlan interface, must exist on the
-/// node unless `ifacer` is there to make them.
+/// The bond of several masters, and a VLAN between the master and a macvlan or ipvlan interface, must exist on the node
+/// unless `ifacer` is there to make them.
 pub(crate) fn chain(spec: &MultusConfigSpec, present: &BTreeSet<String>) -> Result<Chain, Unusable> {
-    let mut chain = Chain::default();
+    let Main { host, plugins: main, device } = main(spec)?;
+    let mut plugins: Vec<Value> = host.filter(|_| present.contains(IFACER)).into_iter().chain(main).collect();
+    for (n, text) in spec.chain.iter().enumerate() {
+        plugins.push(cni::plugin(text).map_err(|fault| Unusable::Chained(n, fault))?);
+    }
     let mut omitted = Vec::new();
-    let ipam = |pools: Option<&Pools>| (!spec.disable_ipam).then(|| ipam(pools));
-    let mut host = None;
-    let main = match spec.cni_type {
+    if spec.enable_coordinator {
+        if present.contains(COORDINATOR) {
+            let mut entry = spec.coordinator.clone().unwrap_or_default();
+            entry.insert("type".to_owned(), COORDINATOR.into());
+            plugins.push(entry.into());
+        } else {
+            omitted.push(COORDINATOR);
+        }
+    }
+    Ok(Chain { plugins, omitted, device })
+}
+
+/// What makes the interface.
+#[derive(Default)]
+struct Main {
+    /// The entry of `ifacer` that makes what lies below it.
+    host: Option<Value>,
+    plugins: Vec<Value>,
+    device: Option<String>,
+}
+
+/// Source of the keys: the documentation of each plugin; `vlanMode`, and `vlanId` in manual mode alone, are those of our
+/// `vlan`.
+fn main(spec: &MultusConfigSpec) -> Result<Main, Unusable> {
+    let with = |mut keys: Map<String, Value>, pools: Option<&Pools>| {
+        if !spec.disable_ipam {
+            keys.insert("ipam".to_owned(), ipam(pools));
+        }
+        vec![Value::from(keys)]
+    };
+    match spec.cni_type {
         CniType::Vlan => {
             let vlan = spec.vlan.as_ref().ok_or(Unusable::NoBlock("vlan"))?;
-            let (below, made) = parent(&vlan.master, vlan.bond.as_ref(), None)?;
-            host = made;
-            let mut main = interface("vlan", &below, vlan.mtu);
-            main.extend(vlan_keys(vlan)?);
-            put(main, ipam(vlan.ippools.as_ref()))
+            let (below, host) = parent(&vlan.master, vlan.bond.as_ref(), None)?;
+            let mut keys = interface("vlan", &below, vlan.mtu);
+            keys.extend(vlan_keys(vlan)?);
+            Ok(Main { host, plugins: with(keys, vlan.ippools.as_ref()), device: None })
         }
         CniType::Macvlan => {
             let block = spec.macvlan.as_ref().ok_or(Unusable::NoBlock("macvlan"))?;
-            let (main, made) = sub_interface("macvlan", "bridge", block)?;
-            host = made;
-            put(main, ipam(block.ippools.as_ref()))
+            let (keys, host) = sub_interface("macvlan", "bridge", block)?;
+            Ok(Main { host, plugins: with(keys, block.ippools.as_ref()), device: None })
         }
         CniType::Ipvlan => {
             let block = spec.ipvlan.as_ref().ok_or(Unusable::NoBlock("ipvlan"))?;
-            let (main, made) = sub_interface("ipvlan", "l2", block)?;
-            host = made;
-            put(main, ipam(block.ippools.as_ref()))
+            let (keys, host) = sub_interface("ipvlan", "l2", block)?;
+            Ok(Main { host, plugins: with(keys, block.ippools.as_ref()), device: None })
         }
         CniType::Ipoib => {
             let block = spec.ipoib.as_ref().ok_or(Unusable::NoBlock("ipoib"))?;
             if block.master.is_empty() {
                 return Err(Unusable::NoMaster);
             }
-            put(interface("ipoib", &block.master, None), ipam(block.ippools.as_ref()))
+            let keys = interface("ipoib", &block.master, None);
+            Ok(Main { plugins: with(keys, block.ippools.as_ref()), ..Main::default() })
         }
         CniType::Sriov => {
             let block = spec.sriov.as_ref().ok_or(Unusable::NoBlock("sriov"))?;
-            chain.device = text(block, "resourceName");
-            let keys = [
-                ("vlanID", "vlan"),
-                ("minTxRateMbps", "min_tx_rate"),
-                ("maxTxRateMbps", "max_tx_rate"),
-                ("mtu", "mtu"),
-            ];
-            put(renamed("sriov", block, &keys), ipam(pools(block).as_ref()))
+            let mut plugins = with(renamed("sriov", block, &SRIOV), pools(block).as_ref());
+            plugins.extend((block.get("enableRdma") == Some(&true.into())).then(|| json!({"type": "rdma"})));
+            Ok(Main { host: None, plugins, device: text(block, "resourceName") })
         }
         CniType::IbSriov => {
             let block = spec.ibsriov.as_ref().ok_or(Unusable::NoBlock("ibsriov"))?;
-            chain.device = text(block, "resourceName");
-            let keys = [
-                ("pkey", "pkey"),
-                ("linkState", "link_state"),
-                ("rdmaIsolation", "rdmaIsolation"),
-                ("ibKubernetesEnabled", "ibKubernetesEnabled"),
-            ];
-            put(renamed("ib-sriov", block, &keys), ipam(pools(block).as_ref()))
+            let plugins = with(renamed("ib-sriov", block, &IB_SRIOV), pools(block).as_ref());
+            Ok(Main { host: None, plugins, device: text(block, "resourceName") })
         }
         CniType::Ovs => {
             let block = spec.ovs.as_ref().ok_or(Unusable::NoBlock("ovs"))?;
-            let keys =
-                [("bridge", "bridge"), ("vlan", "vlan"), ("trunk", "trunk"), ("deviceID", "deviceID"), ("mtu", "mtu")];
-            put(renamed("ovs", block, &keys), ipam(pools(block).as_ref()))
+            Ok(Main { plugins: with(renamed("ovs", block, &OVS), pools(block).as_ref()), ..Main::default() })
         }
         CniType::Custom => {
-            chain.plugins = custom(spec.custom_cni.as_deref().unwrap_or_default())?;
-            Map::new()
-        }
-    };
-    if let Some(host) = host
-        && present.contains(IFACER)
-    {
-        chain.plugins.push(host);
-    }
-    if !main.is_empty() {
-        chain.plugins.push(main.into());
-    }
-    if spec.cni_type == CniType::Sriov
-        && spec.sriov.as_ref().is_some_and(|block| block.get("enableRdma") == Some(&Value::Bool(true)))
-    {
-        chain.plugins.push(json!({"type": "rdma"}));
-    }
-    for (n, text) in spec.chain.iter().enumerate() {
-        let entry: Value =
-            serde_json::from_str(text).map_err(|error| Unusable::ChainJson(n, JsonFault(error.to_string())))?;
-        if plugin(&entry).is_none() {
-            return Err(Unusable::ChainShape(n));
-        }
-        chain.plugins.push(entry);
-    }
-    if spec.enable_coordinator {
-        if present.contains(COORDINATOR) {
-            let mut entry = spec.coordinator.clone().unwrap_or_default();
-            entry.insert("type".to_owned(), COORDINATOR.into());
-            chain.plugins.push(entry.into());
-        } else {
-            omitted.push(COORDINATOR);
+            let plugins = cni::plugins(spec.custom_cni.as_deref().unwrap_or_default()).map_err(Unusable::Custom)?;
+            Ok(Main { plugins, ..Main::default() })
         }
     }
-    chain.omitted = omitted;
-    Ok(chain)
 }
 
-/// The plugin that an entry of a chain names.
-pub(super) fn plugin(entry: &Value) -> Option<&str> {
-    entry.as_object()?.get("type")?.as_str().filter(|name| !name.is_empty())
-}
+/// Keys of a block, and what the plugin calls them.
+type Keys<const N: usize> = [(&'static str, &'static str); N];
+
+const SRIOV: Keys<4> =
+    [("vlanID", "vlan"), ("minTxRateMbps", "min_tx_rate"), ("maxTxRateMbps", "max_tx_rate"), ("mtu", "mtu")];
+const IB_SRIOV: Keys<4> = [
+    ("pkey", "pkey"),
+    ("linkState", "link_state"),
+    ("rdmaIsolation", "rdmaIsolation"),
+    ("ibKubernetesEnabled", "ibKubernetesEnabled"),
+];
+const OVS: Keys<5> =
+    [("bridge", "bridge"), ("vlan", "vlan"), ("trunk", "trunk"), ("deviceID", "deviceID"), ("mtu", "mtu")];
 
 fn interface(kind: &str, master: &str, mtu: Option<i32>) -> Map<String, Value> {
     let mut keys = Map::new();
@@ -232,11 +212,6 @@ fn ipam(pools: Option<&Pools>) -> Value {
     keys.into()
 }
 
-fn put(mut main: Map<String, Value>, ipam: Option<Value>) -> Map<String, Value> {
-    main.extend(ipam.map(|ipam| ("ipam".to_owned(), ipam)));
-    main
-}
-
 /// A block whose keys go into the plugin's configuration under the plugin's own names.
 fn renamed(kind: &str, block: &Map<String, Value>, keys: &[(&str, &str)]) -> Map<String, Value> {
     let mut main = Map::new();
@@ -255,25 +230,6 @@ fn text(block: &Map<String, Value>, key: &str) -> Option<String> {
 
 fn pools(block: &Map<String, Value>) -> Option<Pools> {
     serde_json::from_value(block.get("ippools")?.clone()).ok()
-}
-
-/// A plugin's configuration as it is written, or the plugins of a whole one.
-fn custom(text: &str) -> Result<Vec<Value>, Unusable> {
-    let whole: Value =
-        serde_json::from_str(text).map_err(|error| Unusable::CustomJson(JsonFault(error.to_string())))?;
-    match whole.get("plugins") {
-        Some(Value::Array(plugins)) if !plugins.is_empty() && plugins.iter().all(|entry| plugin(entry).is_some()) => {
-            Ok(plugins.clone())
-        }
-        None if plugin(&whole).is_some() => {
-            let mut entry = whole;
-            for key in ["name", "cniVersion"] {
-                entry.as_object_mut().map(|entry| entry.remove(key));
-            }
-            Ok(vec![entry])
-        }
-        _ => Err(Unusable::CustomShape),
-    }
 }
 
 #[cfg(test)]
@@ -359,27 +315,10 @@ mod tests {
 
     #[test]
     fn a_custom_network_is_as_written() {
-        let custom = |text: &str| chained(json!({"cniType": "custom", "customCNI": text}), &[]);
-        let host_local =
-            r#"{"cniVersion":"1.0.0","name":"x","type":"macvlan","master":"eth1","ipam":{"type":"host-local"}}"#;
-        let wanted = json!({"type": "macvlan", "master": "eth1", "ipam": {"type": "host-local"}});
-        assert_eq!(custom(host_local).expect("a chain").plugins, [wanted]);
-        let list = custom(r#"{"plugins":[{"type":"a"},{"type":"b"}]}"#).expect("a chain");
-        assert_eq!(list.plugins, [json!({"type": "a"}), json!({"type": "b"})]);
-        for text in ["", "{", "null"] {
-            assert!(custom(text).is_err(), "{text:?}");
-        }
-        for text in [
-            "{}",
-            "[]",
-            "5",
-            r#"{"type":5}"#,
-            r#"{"plugins":[]}"#,
-            r#"{"plugins":[{}]}"#,
-            r#"{"plugins":5,"type":"a"}"#,
-        ] {
-            assert_eq!(custom(text), Err(Unusable::CustomShape), "{text}");
-        }
+        let text = r#"{"type":"macvlan","master":"eth1","ipam":{"type":"host-local"}}"#;
+        let wanted = json!([{"type": "macvlan", "master": "eth1", "ipam": {"type": "host-local"}}]);
+        assert_eq!(plugins(json!({"cniType": "custom", "customCNI": text}), &[]), wanted);
+        assert!(matches!(chained(json!({"cniType": "custom"}), &[]), Err(Unusable::Custom(_))));
     }
 
     #[test]
@@ -390,7 +329,8 @@ mod tests {
         });
         let kinds = |present: &[&str]| {
             let chain = chained(spec.clone(), present).expect("a chain");
-            let kinds: Vec<_> = chain.plugins.iter().filter_map(|entry| plugin(entry).map(ToOwned::to_owned)).collect();
+            let kinds: Vec<_> =
+                chain.plugins.iter().filter_map(|entry| cni::kind(entry).ok().map(ToOwned::to_owned)).collect();
             (kinds.join(","), chain.omitted)
         };
         assert_eq!(kinds(&[]), ("macvlan,tuning".to_owned(), vec![COORDINATOR]));
@@ -418,7 +358,7 @@ mod tests {
             ),
             (
                 json!({"cniType": "macvlan", "macvlan": {"master": ["a"]}, "chainCNIJsonData": ["{}"]}),
-                "spec.chainCNIJsonData[0] must be a JSON object with a type",
+                "spec.chainCNIJsonData[0] isn't a CNI configuration",
             ),
         ] {
             assert_eq!(fault(spec), text);

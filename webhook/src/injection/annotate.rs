@@ -1,6 +1,7 @@
 //! The pod's networks, written back.
 
 use super::Pod;
+use crate::pointer;
 use k8s_api::multus::NETWORKS;
 use serde_json::{Value, json};
 
@@ -11,10 +12,7 @@ pub(crate) fn annotate(pod: &Pod<'_>, networks: &str) -> Value {
     let (path, value) = match (pod.has_metadata(), pod.has_annotations()) {
         (false, _) => ("/metadata".to_owned(), json!({"annotations": all})),
         (true, false) => ("/metadata/annotations".to_owned(), all),
-        // RFC 6901: in a path `~` is `~0` and `/` is `~1`.
-        (true, true) => {
-            (format!("/metadata/annotations/{}", NETWORKS.replace('~', "~0").replace('/', "~1")), json!(networks))
-        }
+        (true, true) => (format!("/metadata/annotations/{}", pointer::part(NETWORKS)), json!(networks)),
     };
     json!({"op": "add", "path": path, "value": value})
 }

@@ -2,6 +2,7 @@
 
 use super::Pod;
 use super::quantity::less_than;
+use k8s_api::Quoted;
 use k8s_api::attachment::{Device, Needs};
 use k8s_api::conf::Conf;
 use k8s_api::multus::Reference;
@@ -96,8 +97,8 @@ pub(crate) fn decide(
                     wanted.because.insert(name.clone());
                 }
                 Err(error) => {
-                    let written = device.resource();
-                    let text = format!("{name}: {written:.80?} is no resource name, so nothing is requested: {error}");
+                    let written = Quoted(device.resource());
+                    let text = format!("{name}: {written} is no resource name, so nothing is requested: {error}");
                     decision.warnings.push(text);
                 }
             }
@@ -164,7 +165,7 @@ fn key(Reference { namespace, name, .. }: &Reference) -> (String, String) {
 /// In JSON a name may be any text, and a warning is a header.
 fn shown(reference: &Reference) -> String {
     let name = format!("{}/{}", reference.namespace, reference.name);
-    if reference.is_possible() { name } else { format!("{name:.100?}") }
+    if reference.is_possible() { name } else { Quoted(&name).to_string() }
 }
 
 fn unusable(name: &str, attachment: &Attachment) -> Option<String> {

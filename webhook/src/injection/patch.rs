@@ -1,6 +1,7 @@
 //! The change to the pod, as a JSON patch (RFC 6902) against what was sent.
 
 use super::pod::Container;
+use crate::pointer;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -23,8 +24,7 @@ pub(crate) fn patch(first: &Container, add: &BTreeMap<String, u32>) -> Vec<Value
             continue;
         }
         for (name, count) in &all {
-            // RFC 6901: in a path `~` is `~0` and `/` is `~1`.
-            let name = name.replace('~', "~0").replace('/', "~1");
+            let name = pointer::part(name);
             operations.push(put(format!("{RESOURCES}/{part}/{name}"), count.clone()));
         }
     }

@@ -1,5 +1,6 @@
 //! The parts of a pod that matter here, read from the API server's JSON; all else stays unread.
 
+use k8s_api::Quoted;
 use k8s_api::conf::Multus;
 use k8s_api::multus::{self, Reference};
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -238,8 +239,8 @@ fn reached(references: Vec<Reference>, namespace: &str, multus: &Multus, apart: 
     let others: Vec<Reference> = others;
     apart.extend(others.iter().map(|Reference { namespace: other, name, .. }| {
         format!(
-            "Multus keeps namespaces apart and will refuse {:.120?} to a pod of {namespace}; it gets no requests for it",
-            format!("{other}/{name}")
+            "Multus keeps namespaces apart and will refuse {} to a pod of {namespace}; it gets no requests for it",
+            Quoted(&format!("{other}/{name}"))
         )
     }));
     reached

@@ -1,5 +1,6 @@
 //! One namespace.
 
+use crate::pointer;
 use k8s_api::names::{INJECT, INJECT_FROM, INJECT_LABEL, INJECT_LABEL_VALUE};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
@@ -99,7 +100,7 @@ impl Facts {
 
     /// The step as a JSON patch; it fails if the namespace is not what it was when this was decided.
     pub(super) fn patch(&self, step: Step) -> Value {
-        let path = format!("/metadata/labels/{}", INJECT_LABEL.replace('~', "~0").replace('/', "~1"));
+        let path = format!("/metadata/labels/{}", pointer::part(INJECT_LABEL));
         let same = json!({"op": "test", "path": "/metadata/resourceVersion", "value": self.version});
         match (step, self.label) {
             (Step::Write, Label::None) => {

@@ -5,12 +5,11 @@ use super::known::Namespaces;
 use crate::lease::Leading;
 use crate::metrics::{Metrics, count};
 use crate::resilient::pauses;
-use backon::ExponentialBackoff;
 use k8s_api::conf::Conf;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
-use runtime::Chain;
+use runtime::{Chain, Pauses};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -57,7 +56,7 @@ struct Mirror {
 struct Tried {
     version: String,
     not_before: Instant,
-    pauses: ExponentialBackoff,
+    pauses: Pauses,
     said: String,
 }
 
@@ -137,7 +136,7 @@ impl Mirror {
         let tried = self.tried.entry(name.to_owned()).or_insert_with(new);
         let again = tried.version == version;
         tried.version = version;
-        tried.not_before = now + tried.pauses.next().unwrap_or(AGAIN);
+        tried.not_before = now + tried.pauses.pause();
         match outcome {
             Ok(()) => tracing::info!(namespace = name, "the label of a namespace follows its annotations"),
             Err(error) => {

@@ -1,6 +1,7 @@
 //! Changes of an object as JSON patch operations (RFC 6902) against what was sent.
 
 use super::Object;
+use crate::pointer;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -12,8 +13,7 @@ pub(super) fn labels(object: &Object, wanted: &BTreeMap<&str, Option<&str>>) -> 
         return if all.is_empty() { Vec::new() } else { vec![add] };
     };
     let change = |(key, value): (&str, Option<&str>)| {
-        // RFC 6901: in a path `~` is `~0` and `/` is `~1`.
-        let path = format!("/metadata/labels/{}", key.replace('~', "~0").replace('/', "~1"));
+        let path = format!("/metadata/labels/{}", pointer::part(key));
         match (labels.get(key).map(String::as_str), value) {
             (found, wanted) if found == wanted => None,
             (_, Some(wanted)) => Some(json!({"op": "add", "path": path, "value": wanted})),

@@ -4,8 +4,9 @@ use super::{Index, Known, Recent};
 use crate::objects::ip_pool::Pool;
 use crate::resilient::{RENEW_SECONDS, resilient};
 use futures::StreamExt;
+use k8s_api::crd::ip_pool::SpiderIPPool;
 use kube::api::DynamicObject;
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Config, Event};
 use kube::{Api, Client, ResourceExt};
 use std::collections::BTreeSet;
@@ -17,10 +18,7 @@ const PAGE: u32 = 20;
 
 /// The resource of SpiderIPPools.
 pub(super) fn pools() -> ApiResource {
-    ApiResource::from_gvk_with_plural(
-        &GroupVersionKind::gvk("spiderpool.spidernet.io", "v2beta1", "SpiderIPPool"),
-        "spiderippools",
-    )
+    ApiResource::erase::<SpiderIPPool>(&())
 }
 
 pub(super) fn read(object: &DynamicObject) -> Known {

@@ -3,6 +3,7 @@
 use super::JOINTLY;
 use crate::objects::Findings;
 use ipam_core::{Address, Ranges};
+use k8s_api::Quoted;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ pub(crate) enum NotKnown {
     NoText,
     #[error("status.allocatedIPs is not a JSON map of addresses: {0}")]
     Json(serde_json::Error),
-    #[error("status.allocatedIPs has {0:.60?}, which is not an address")]
+    #[error("status.allocatedIPs has {}, which is not an address", Quoted(.0))]
     Address(String),
 }
 

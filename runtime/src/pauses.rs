@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Pauses that grow from one to the next up to a longest one. Each has a random part, so that many who failed together
 /// do not knock together.
 #[derive(Debug)]
-pub(crate) struct Pauses {
+pub struct Pauses {
     shortest: Duration,
     longest: Duration,
     coming: ExponentialBackoff,
@@ -14,17 +14,18 @@ pub(crate) struct Pauses {
 
 impl Pauses {
     /// No pause is shorter or longer than these.
-    pub(crate) fn new(shortest: Duration, longest: Duration) -> Self {
+    #[must_use]
+    pub fn new(shortest: Duration, longest: Duration) -> Self {
         Self { shortest, longest, coming: coming(shortest, longest) }
     }
 
     /// The next pause.
-    pub(crate) fn pause(&mut self) -> Duration {
+    pub fn pause(&mut self) -> Duration {
         self.coming.next().unwrap_or(self.longest)
     }
 
     /// Things went well: the next pause is a short one.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         *self = Self::new(self.shortest, self.longest);
     }
 }
