@@ -1,0 +1,194 @@
+//! What a runtime asks for, and what it gets.
+
+use crate::{Address, Family, Interface, Netns, Pod, Ranges, Route, Step, StoreError, Subnet};
+use std::time::Duration;
+
+/// CNI ADD for one interface of a pod.
+#[derive(Clone, Debug)]
+pub struct Add {
+    /// The pod, with the UID that the kubelet uses.
+    pub pod: Pod,
+    /// The sandbox.
+    pub container_id: String,
+    /// Interface in the pod.
+    pub interface: String,
+    /// Attachment (`namespace/name`); empty when the runtime calls without Multus.
+    pub network: String,
+    /// Network namespace of the sandbox.
+    pub netns: Option<Netns>,
+    /// Present boot of the machine.
+    pub boot_id: String,
+    /// On a provider's network: whom to ask, and for which NIC.
+    pub parent: Option<Parent>,
+    /// No default route through this interface.
+    pub clean_gateway: bool,
+    /// When the runtime stops waiting, on [`crate::Host::now`]'s clock.
+    pub deadline: Duration,
+}
+
+/// Where the cloud binds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parent {
+    /// The provider's `serverUrl`.
+    pub server: String,
+    /// MAC of the node's NIC.
+    pub mac: String,
+}
+
+/// One address that an interface shall have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Of this family.
+    pub family: Family,
+    /// From the first of these pools that has one.
+    pub candidates: Vec<Candidate>,
+}
+
+/// A pool that a pod may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its name.
+    pub pool: String,
+    /// Its subnet.
+    pub subnet: Subnet,
+    /// Its addresses, without those that are excluded or reserved.
+    pub addresses: Ranges,
+    /// Gateway of the pods.
+    pub gateway: Option<Address>,
+    /// Further routes.
+    pub routes: Vec<Route>,
+}
+
+/// CNI DEL for one interface of a sandbox. (The pod is the one that the allocation names.)
+#[derive(Clone, Debug)]
+pub struct Del {
+    /// The sandbox.
+    pub container_id: String,
+    /// Interface in the pod.
+    pub interface: String,
+}
+
+/// What an interface has now: the entry of the endpoint.
+pub type Answer = Interface;
+
+/// Why an interface gets no address.
+#[derive(Debug, thiserror::Error)]
+pub enum AddError {
+    /// It will be possible; the runtime tries again (CNI code 11).
+    #[error("not yet: {0}")]
+    NotYet(NotYet),
+    /// The pod needs none any more.
+    #[error("pod {namespace}/{name} {why}: it gets no address", namespace = .pod.namespace, name = .pod.name)]
+    PodNotLive {
+        /// The pod.
+        pod: Pod,
+        /// What became of it.
+        why: &'static str,
+    },
+    /// No pool is for this pod.
+    #[error(transparent)]
+    NoPool(NoPool),
+    /// All pools that are for it are used out.
+    #[error("all addresses of {family} are used out in {}", Pools(.pools))]
+    Full {
+        /// Which kind.
+        family: Family,
+        /// Those that were tried, with how many addresses each has.
+        pools: Vec<(String, u128)>,
+    },
+    /// Too little time for the cloud.
+    #[error("parent budget insufficient: {remaining}ms remaining is less than provider worst-case {worst}s", remaining = .remaining.as_millis(), worst = .worst.as_secs())]
+    Budget {
+        /// What is left.
+        remaining: Duration,
+        /// What the cloud may need.
+        worst: Duration,
+    },
+    /// The cloud said no. What was reserved is being given back.
+    #[error("the provider refuses to bind {address}: {why}")]
+    Provider {
+        /// What was to be bound.
+        address: Address,
+        /// Its answer.
+        why: String,
+    },
+    /// The API server did not do a step.
+    #[error("{step:?}")]
+    Store {
+        /// Which.
+        step: Step,
+        /// Why.
+        #[source]
+        source: StoreError,
+    },
+}
+
+/// Why no pool is for a pod, in words for its owner.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoPool(pub String);
+
+/// What is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotYet {
+    /// An earlier pod of the name.
+    #[error("the endpoint is still that of an earlier pod, on node {0}")]
+    OtherEndpoint(String),
+    /// The own address.
+    #[error("{0} is being released")]
+    Releasing(Address),
+    /// A retained address.
+    #[error("{address} of this pod is still held on node {node}")]
+    HeldElsewhere {
+        /// Which.
+        address: Address,
+        /// Where.
+        node: String,
+    },
+    /// A retained address.
+    #[error("the sandbox that has {0} is still there")]
+    OldSandbox(Address),
+    /// The cloud.
+    #[error("the provider gave no answer for {address}: {why}")]
+    Unanswered {
+        /// What was to be bound.
+        address: Address,
+        /// What happened.
+        why: String,
+    },
+    /// The binding was lost; the address is bound anew.
+    #[error("{0} has to be bound anew")]
+    BoundAnew(Address),
+    /// Somebody else wrote.
+    #[error("{0:?} met a change by somebody else")]
+    Changed(Step),
+    /// This process has not read its allocations.
+    #[error("the node's allocations have not been read")]
+    NotSynced,
+    /// The queue is full.
+    #[error("too many requests are waiting")]
+    Busy,
+}
+
+struct Pools<'a>(&'a [(String, u128)]);
+
+impl std::fmt::Display for Pools<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, (pool, count)) in self.0.iter().enumerate() {
+            write!(f, "{}{pool} ({count} addresses)", if at == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl AddError {
+    /// Whether the runtime should try again (CNI code 11).
+    #[must_use]
+    pub fn again(&self) -> bool {
+        match self {
+            Self::NotYet(_) => true,
+            Self::Store { source, .. } => !matches!(source, StoreError::Refused(_)),
+            _ => false,
+        }
+    }
+}
