@@ -16,6 +16,8 @@ pub struct Endpoint {
     pub goes_with: Option<String>,
     /// One entry an interface.
     pub interfaces: Vec<Interface>,
+    /// New in a write that only has to make a new version.
+    pub fence: Option<String>,
 }
 
 /// One interface of a pod.
@@ -63,11 +65,16 @@ impl Endpoint {
     /// The entry that shows `allocation`: same pod, same interface, same address, same binding. Anything else is no entry.
     #[must_use]
     pub fn entry(&self, allocation: &Allocation) -> Option<&Interface> {
-        let matches = |interface: &&Interface| {
+        if self.pod.uid == allocation.pod.uid { self.shows(allocation) } else { None }
+    }
+
+    /// The same, of whichever pod has the name: a retained pod's successor takes it over.
+    #[must_use]
+    pub fn shows(&self, allocation: &Allocation) -> Option<&Interface> {
+        self.interfaces.iter().find(|interface| {
             interface.name == allocation.interface
                 && interface.addresses.iter().any(|assigned| assigned.address == allocation.address)
                 && interface.bind_id.as_deref() == allocation.bind_id()
-        };
-        if self.pod.uid == allocation.pod.uid { self.interfaces.iter().find(matches) } else { None }
+        })
     }
 }

@@ -27,7 +27,10 @@ pub use allocation::{
     Allocation, Binding, Netns, Node, Owner, Pod, ReleaseRequest, Releasing, State, Stored, Then, Version,
 };
 pub use endpoint::{Assigned, Endpoint, Interface, Route};
-pub use flow::{Add, AddError, Answer, Candidate, Del, NoPool, NotYet, Parent, Wanted};
+pub use flow::{
+    Add, AddError, Answer, Candidate, Del, Failed, Flows, Me, NoPool, NotYet, Parent, Pools, Stopped, Successor, Undo,
+    Wanted,
+};
 pub use host::{Host, Kept, Step};
 pub use provider::{Bound, Call, Outcome, Provider};
 pub use range::{InvalidRange, Range};

@@ -35,6 +35,19 @@ impl Ranges {
         before.is_some_and(|range| range.contains(address))
     }
 
+    /// The address with this number among them, from 0.
+    #[must_use]
+    pub fn nth(&self, number: u128) -> Option<Address> {
+        let mut left = number;
+        self.iter().find_map(|range| match left.checked_sub(range.count()) {
+            None => range.first().number().checked_add(left).and_then(|number| Address::new(range.family(), number)),
+            Some(beyond) => {
+                left = beyond;
+                None
+            }
+        })
+    }
+
     /// The addresses of both together.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {

@@ -1,6 +1,6 @@
 //! What a runtime asks for, and what it gets.
 
-use crate::{Address, Family, Interface, Netns, Pod, Ranges, Route, Step, StoreError, Subnet};
+use crate::{Address, Family, Interface, Netns, Pod, PodFacts, Ranges, Route, Step, StoreError, Subnet};
 use std::time::Duration;
 
 /// CNI ADD for one interface of a pod.
@@ -42,6 +42,14 @@ pub struct Wanted {
     pub family: Family,
     /// From the first of these pools that has one.
     pub candidates: Vec<Candidate>,
+}
+
+/// The pools as the process knows them.
+pub trait Pools: Sync {
+    /// The addresses that an interface of this pod shall have. Asked when it has none yet.
+    fn wanted(&self, pod: &PodFacts) -> Result<Vec<Wanted>, NoPool>;
+    /// A pool, whether or not it would be chosen now: addresses stay with their pods while pools are edited.
+    fn of(&self, pool: &str) -> Option<Candidate>;
 }
 
 /// A pool that a pod may use.
@@ -88,8 +96,16 @@ pub enum AddError {
     /// No pool is for this pod.
     #[error(transparent)]
     NoPool(NoPool),
+    /// The pool of an address that the pod has is gone.
+    #[error("pool {pool} of {address} is gone: put it back")]
+    PoolGone {
+        /// Its name.
+        pool: String,
+        /// What the pod has.
+        address: Address,
+    },
     /// All pools that are for it are used out.
-    #[error("all addresses of {family} are used out in {}", Pools(.pools))]
+    #[error("all addresses of {family} are used out in {}", Tried(.pools))]
     Full {
         /// Which kind.
         family: Family,
@@ -170,9 +186,9 @@ pub enum NotYet {
     Busy,
 }
 
-struct Pools<'a>(&'a [(String, u128)]);
+struct Tried<'a>(&'a [(String, u128)]);
 
-impl std::fmt::Display for Pools<'_> {
+impl std::fmt::Display for Tried<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (at, (pool, count)) in self.0.iter().enumerate() {
             write!(f, "{}{pool} ({count} addresses)", if at == 0 { "" } else { ", " })?;

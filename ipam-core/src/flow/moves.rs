@@ -1,0 +1,94 @@
+//! A retained pod that came back on another node.
+
+use super::{Flows, Stopped, at};
+use crate::{Address, Allocation, Endpoint, Host, Node, Pod, PodFacts, Provider, Step, Store, Stored, Then};
+use std::time::Duration;
+
+/// The pod that has the name now, and its node.
+#[derive(Clone, Debug)]
+pub struct Successor {
+    /// The pod.
+    pub pod: Pod,
+    /// Where it runs.
+    pub node: Node,
+}
+
+impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
+    /// Hands a retained address to the pod's new node. `node_gone` as for [`Flows::collect`].
+    pub async fn move_to(&self, address: Address, to: &Successor, node_gone: bool) -> Result<(), Stopped> {
+        let Some(seen) = self.store.of_address(address) else { return Ok(()) };
+        let key = (seen.value.pod.uid.clone(), seen.value.interface.clone());
+        let Some(_lock) = self.locks.try_take(key) else { return Ok(()) };
+        let Some(stored) = self.store.of_address(address).filter(|now| now.value.pod == seen.value.pod) else {
+            return Ok(());
+        };
+        let old = &stored.value;
+        let same_name = (&old.pod.namespace, &old.pod.name) == (&to.pod.namespace, &to.pod.name);
+        if !same_name || old.pod.uid == to.pod.uid || old.node.name == to.node.name {
+            return Ok(());
+        }
+        if !self.lives(to).await? || !self.retained(&old.pod.namespace, &old.pod.name, old.owner.as_ref()).await? {
+            return Ok(());
+        }
+        let unbound = if old.provider.is_some() {
+            if !self.is_settled(&stored).await? {
+                return Ok(());
+            }
+            let releasing = !old.held();
+            let shown = if releasing { false } else { self.withdraw(&stored).await? };
+            let quiet = if shown || releasing { Duration::ZERO } else { super::settled::settled_at(&stored, None) };
+            self.unbind(stored, Then::Keep, quiet).await?
+        } else if old.detached || node_gone || old.container_id.is_empty() {
+            stored
+        } else {
+            return Ok(());
+        };
+        if !self.lives(to).await? {
+            // Unbound, it waits for the next one.
+            return if unbound.value.held() { Ok(()) } else { self.give_back(unbound, None).await };
+        }
+        let moved = Allocation {
+            node: to.node.clone(),
+            pod: to.pod.clone(),
+            container_id: String::new(),
+            netns: None,
+            boot_id: String::new(),
+            flow_id: self.fresh(),
+            detached: false,
+            ..unbound.value.clone()
+        };
+        let old = unbound.value.clone();
+        self.give_back(unbound, Some(moved)).await?;
+        self.follow(&old, to).await
+    }
+
+    /// Makes an endpoint that still names the old pod and node name the new ones, with nothing shown. Also for one whose
+    /// allocation was moved by a process that died then.
+    pub async fn follow(&self, old: &Allocation, to: &Successor) -> Result<(), Stopped> {
+        self.host.at(Step::ReadEndpoint).await;
+        let found = self.store.endpoint(&to.pod.namespace, &to.pod.name).await.map_err(at(Step::ReadEndpoint))?;
+        let Some(found) = found.filter(|found| follows(found, old, to)) else { return Ok(()) };
+        let endpoint = Endpoint {
+            pod: to.pod.clone(),
+            node: to.node.name.clone(),
+            interfaces: Vec::new(),
+            fence: Some(self.fresh()),
+            ..found.value
+        };
+        self.host.at(Step::Follow).await;
+        self.store.publish(Some(&found.version), endpoint).await.map_err(at(Step::Follow))?;
+        Ok(())
+    }
+
+    async fn lives(&self, to: &Successor) -> Result<bool, Stopped> {
+        self.host.at(Step::ReadPod).await;
+        let facts: Option<PodFacts> =
+            self.store.pod(&to.pod.namespace, &to.pod.name).await.map_err(at(Step::ReadPod))?;
+        Ok(facts.is_some_and(|facts| facts.lives_as(&to.pod.uid) && facts.node == to.node.name))
+    }
+}
+
+fn follows(found: &Stored<Endpoint>, old: &Allocation, to: &Successor) -> bool {
+    let endpoint = &found.value;
+    endpoint.pod.uid != to.pod.uid && endpoint.node != to.node.name && endpoint.pod.uid == old.pod.uid
+}
