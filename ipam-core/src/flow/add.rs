@@ -104,7 +104,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             for one in mine.iter().filter(|one| one.value.container_id != add.container_id) {
                 self.swap(add, one, one.value.provider.clone()).await?;
             }
-            return Ok(entry);
+            return Ok(self.keep(add, entry).await);
         }
         let wanted = match pools.wanted(&pod.facts) {
             Err(none) if mine.is_empty() => return Err(AddError::NoPool(none).into()),
@@ -213,9 +213,15 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             entry.assign(allocation.address, pod.pool(&allocation)?);
         }
         self.publish(pod, &entry).await?;
+        Ok(self.keep(pod.add, entry).await)
+    }
+
+    /// Before each answer: an allocation whose endpoint is lost is no orphan while its result is on disk. (The one that
+    /// published it may have died before it kept it.)
+    async fn keep(&self, add: &Add, entry: Interface) -> Answer {
         self.host.at(Step::Keep).await;
-        self.host.keep(&pod.add.pod.uid, &entry).await;
-        Ok(entry)
+        self.host.keep(&add.pod.uid, &entry).await;
+        entry
     }
 
     /// Enough time for the slowest cloud?

@@ -30,17 +30,19 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         let facts = self.store.pod(&pod.namespace, &pod.name).await.map_err(at(Step::ReadPod))?;
         let live = facts.is_some_and(|facts| facts.lives_as(&pod.uid));
         if live || self.retained(&pod.namespace, &pod.name, allocation.owner.as_ref()).await? {
-            if allocation.detached {
-                return Ok(());
-            }
-            let next = Allocation { detached: true, ..stored.value.clone() };
-            self.host.at(Step::Detach).await;
-            self.store.advance(next.address, &stored.version, next).await.map_err(at(Step::Detach))?;
-            Ok(())
+            if allocation.detached { Ok(()) } else { self.detach(stored).await }
         } else if allocation.provider.is_some() {
             self.free(stored, Then::Delete).await
         } else {
             self.remove(&stored).await
         }
+    }
+
+    /// Marks it: its sandbox is gone.
+    pub(super) async fn detach(&self, stored: Stored<Allocation>) -> Result<(), Stopped> {
+        let next = Allocation { detached: true, ..stored.value };
+        self.host.at(Step::Detach).await;
+        self.store.advance(next.address, &stored.version, next).await.map_err(at(Step::Detach))?;
+        Ok(())
     }
 }

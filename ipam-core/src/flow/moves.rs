@@ -57,17 +57,21 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             detached: false,
             ..unbound.value.clone()
         };
-        let old = unbound.value.clone();
         self.give_back(unbound, Some(moved)).await?;
-        self.follow(&old, to).await
+        self.follow(to).await
     }
 
-    /// Makes an endpoint that still names the old pod and node name the new ones, with nothing shown. Also for one whose
-    /// allocation was moved by a process that died then.
-    pub async fn follow(&self, old: &Allocation, to: &Successor) -> Result<(), Stopped> {
+    /// Makes an endpoint that still names an earlier pod, elsewhere, name the one that has the address now, with nothing shown.
+    /// Also for one whose allocation was moved by a process that died then.
+    pub async fn follow(&self, to: &Successor) -> Result<(), Stopped> {
         self.host.at(Step::ReadEndpoint).await;
         let found = self.store.endpoint(&to.pod.namespace, &to.pod.name).await.map_err(at(Step::ReadEndpoint))?;
-        let Some(found) = found.filter(|found| follows(found, old, to)) else { return Ok(()) };
+        let earlier = |found: &Stored<Endpoint>| found.value.pod.uid != to.pod.uid && found.value.node != to.node.name;
+        let Some(found) = found.filter(earlier) else { return Ok(()) };
+        // It lives after the endpoint was read: that is of no later pod.
+        if !self.lives(to).await? {
+            return Ok(());
+        }
         let endpoint = Endpoint {
             pod: to.pod.clone(),
             node: to.node.name.clone(),
@@ -86,9 +90,4 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             self.store.pod(&to.pod.namespace, &to.pod.name).await.map_err(at(Step::ReadPod))?;
         Ok(facts.is_some_and(|facts| facts.lives_as(&to.pod.uid) && facts.node == to.node.name))
     }
-}
-
-fn follows(found: &Stored<Endpoint>, old: &Allocation, to: &Successor) -> bool {
-    let endpoint = &found.value;
-    endpoint.pod.uid != to.pod.uid && endpoint.node != to.node.name && endpoint.pod.uid == old.pod.uid
 }

@@ -31,7 +31,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         let there = facts.filter(|facts| facts.is(&pod.uid) && !facts.terminal);
         let retained = self.retained(&pod.namespace, &pod.name, allocation.owner.as_ref()).await?;
         match there {
-            None if retained => Ok(()),
+            None if retained => self.reconcile_retained(stored).await,
             None => self.reconcile_dead(stored).await,
             Some(facts) => self.reconcile_living(stored, &facts, retained).await,
         }
@@ -45,6 +45,15 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             self.host.at(Step::LookAtSandbox).await;
             if self.host.sandbox_gone(&stored.value).await { self.remove(&stored).await } else { Ok(()) }
         }
+    }
+
+    /// The pod is gone and will come back, here or elsewhere. Its DEL may have been lost: without the mark, nobody could move it.
+    async fn reconcile_retained(&self, stored: Stored<Allocation>) -> Result<(), Stopped> {
+        if stored.value.detached {
+            return Ok(());
+        }
+        self.host.at(Step::LookAtSandbox).await;
+        if self.host.sandbox_gone(&stored.value).await { self.detach(stored).await } else { Ok(()) }
     }
 
     /// An orphan of a living pod, or one that is in order.
