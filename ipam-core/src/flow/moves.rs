@@ -57,24 +57,27 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             detached: false,
             ..unbound.value.clone()
         };
-        self.give_back(unbound, Some(moved)).await?;
-        self.follow(to).await
+        self.give_back(unbound, Some(moved.clone())).await?;
+        self.follow(&moved).await
     }
 
-    /// Makes an endpoint that still names an earlier pod, elsewhere, name the one that has the address now, with nothing shown.
-    /// Also for one whose allocation was moved by a process that died then.
-    pub async fn follow(&self, to: &Successor) -> Result<(), Stopped> {
+    /// Makes an endpoint that still names an earlier pod, elsewhere, name the pod and node of an allocation that is held, with
+    /// nothing shown. A move ends with it; and whoever finds it undone does it, since the one who moved may have died then.
+    pub async fn follow(&self, held: &Allocation) -> Result<(), Stopped> {
+        let pod = &held.pod;
         self.host.at(Step::ReadEndpoint).await;
-        let found = self.store.endpoint(&to.pod.namespace, &to.pod.name).await.map_err(at(Step::ReadEndpoint))?;
-        let earlier = |found: &Stored<Endpoint>| found.value.pod.uid != to.pod.uid && found.value.node != to.node.name;
+        let found = self.store.endpoint(&pod.namespace, &pod.name).await.map_err(at(Step::ReadEndpoint))?;
+        let earlier = |found: &Stored<Endpoint>| found.value.pod.uid != pod.uid && found.value.node != held.node.name;
         let Some(found) = found.filter(earlier) else { return Ok(()) };
-        // It lives after the endpoint was read: that is of no later pod.
-        if !self.lives(to).await? {
+        // Read after the endpoint: one of a later pod names the pod that is there.
+        self.host.at(Step::ReadPod).await;
+        let facts = self.store.pod(&pod.namespace, &pod.name).await.map_err(at(Step::ReadPod))?;
+        if facts.is_some_and(|facts| facts.is(&found.value.pod.uid)) {
             return Ok(());
         }
         let endpoint = Endpoint {
-            pod: to.pod.clone(),
-            node: to.node.name.clone(),
+            pod: pod.clone(),
+            node: held.node.name.clone(),
             interfaces: Vec::new(),
             fence: Some(self.fresh()),
             ..found.value

@@ -501,24 +501,29 @@ impl Driver {
     }
 
     fn controller(&mut self) {
-        let moves: Vec<_> = {
+        let known: Vec<_> = {
             let world = self.world();
-            let known = world.index[CONTROLLER].known.values();
-            let successors = known.filter_map(|stored| {
-                let pod = world.named(&stored.value.pod.name).filter(|pod| pod.phase == Phase::Live)?;
-                let node = Node { name: node_name(pod.node), ..Node::default() };
-                let to = ipam_core::Pod { namespace: "default".into(), name: pod.name.clone(), uid: pod.uid.clone() };
-                let elsewhere = stored.value.node.name != node.name && stored.value.pod.uid != to.uid;
-                let moved = stored.value.pod.uid == to.uid && stored.value.held();
-                (elsewhere || moved).then_some((stored.value.address, Successor { pod: to, node }, moved))
-            });
-            successors.collect()
+            let known = world.index[CONTROLLER].known.values().filter(|_| world.setup.retained);
+            known.map(|stored| (stored.value.clone(), world.named(&stored.value.pod.name).cloned())).collect()
         };
-        if let Some((address, to, moved)) = moves.get(self.chance.below(moves.len())).cloned() {
-            let flows = Arc::clone(&self.flows[CONTROLLER]);
-            self.spawn(CONTROLLER, format!("move {address} to {}", to.node.name), async move {
-                let _ = if moved { flows.follow(&to).await } else { flows.move_to(address, &to, false).await };
-            });
+        let Some((allocation, pod)) = known.get(self.chance.below(known.len())).cloned() else { return };
+        let flows = Arc::clone(&self.flows[CONTROLLER]);
+        let successor = pod.filter(|pod| pod.phase == Phase::Live && node_name(pod.node) != allocation.node.name);
+        match successor {
+            Some(pod) => {
+                let node = Node { name: node_name(pod.node), ..Node::default() };
+                let to = ipam_core::Pod { namespace: "default".into(), name: pod.name, uid: pod.uid };
+                let to = Successor { pod: to, node };
+                self.spawn(CONTROLLER, format!("move {} to {}", allocation.address, to.node.name), async move {
+                    let _ = flows.move_to(allocation.address, &to, false).await;
+                });
+            }
+            None if allocation.held() => {
+                self.spawn(CONTROLLER, format!("endpoint follows {}", allocation.address), async move {
+                    let _ = flows.follow(&allocation).await;
+                });
+            }
+            None => {}
         }
     }
 
