@@ -126,17 +126,17 @@ impl Driver {
                 let process = self.chance.below(PROCESSES);
                 self.world().deliver(process);
             }
-            73..76 => self.late_write(),
-            76..80 => self.time_passes(),
+            // Some API servers are slower than a release, and some days are long.
+            73..76 if self.chance.one_in(self.setup.lateness) => self.late_write(),
+            76..80 if self.chance.one_in(self.setup.hurry) => self.time_passes(),
             80..88 => self.kubelet(),
             88..91 => self.people(),
             91..99 => self.background(),
-            _ => {
-                if self.setup.faults {
-                    let process = self.chance.below(PROCESSES);
-                    self.die(process);
-                }
+            99 if self.setup.faults => {
+                let process = self.chance.below(PROCESSES);
+                self.die(process);
             }
+            _ => {}
         }
         self.world().check()
     }

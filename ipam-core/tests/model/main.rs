@@ -22,11 +22,14 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 fn setup(seed: u64) -> Setup {
+    let bit = |number: u32| seed >> number & 1 == 0;
     Setup {
-        provider: seed & 1 == 0,
-        retained: seed & 2 == 0,
-        addresses: if seed & 4 == 0 { 2 } else { 3 },
+        provider: bit(0),
+        retained: bit(1),
+        addresses: if bit(2) { 2 } else { 3 },
         faults: true,
+        lateness: if bit(3) { 1 } else { 60 },
+        hurry: if bit(4) { 1 } else { 3 },
     }
 }
 

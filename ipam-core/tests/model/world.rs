@@ -18,6 +18,10 @@ pub(crate) struct Setup {
     pub(crate) retained: bool,
     pub(crate) addresses: u32,
     pub(crate) faults: bool,
+    /// A late write lands, or not, in one of so many turns.
+    pub(crate) lateness: usize,
+    /// Time passes in one of so many turns.
+    pub(crate) hurry: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
