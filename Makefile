@@ -1,6 +1,6 @@
 # The recipes that people and CI use. `make` lists them.
 
-.PHONY: help demo test test-fast bench lint golden images
+.PHONY: help demo test test-fast model bench lint golden images
 
 help: ## list the recipes
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -13,6 +13,9 @@ test: ## everything that a fresh machine can run, with a real cluster
 
 test-fast: ## the inner loop: seconds, no cluster
 	@cargo test --quiet --workspace
+
+model: ## the flows of addresses through a million steps (MODEL_STEPS, MODEL_SEED)
+	@MODEL_STEPS=$${MODEL_STEPS:-1000000} cargo test --quiet -p ipam-core --test model -- --nocapture
 
 bench: ## figures, measured on this machine now
 	@dev/bench
