@@ -13,6 +13,8 @@
 //! `multus` is another program in the same file, run by a DaemonSet of its own.
 
 mod advertise;
+#[allow(dead_code, unused_imports, reason = "`run` starts it once there are flows to serve")]
+mod agent;
 mod args;
 mod conf_file;
 mod config;
