@@ -35,9 +35,9 @@ fn address(assigned: Assigned) -> proto::agent::Address {
 /// Numbers are those of `agent.proto`.
 pub(super) fn fault(error: &AddError) -> Fault {
     let code = match error {
-        _ if error.again() => AGAIN,
-        // The rest is as it is until somebody changes pods, pools, cloud or rights.
         AddError::NotYet(_) => AGAIN,
+        AddError::Store { .. } if error.again() => AGAIN,
+        // The rest stays as it is until somebody changes pods, pools, cloud or rights.
         AddError::PodNotLive { .. } => 101,
         AddError::NoPool(_) => 102,
         AddError::Full { .. } => 103,

@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::ipam::{Asked, Ipam};
-use ipam_core::{Answer, Del};
+use ipam_core::{AddError, Answer, Del, NotYet};
 use proto::agent::Fault;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl<I: Ipam> Flows<I> {
             return Err(answer::again("the node agent is stopping"));
         }
         let Ok(permit) = self.adds.clone().try_acquire_owned() else {
-            return Err(answer::again("too many requests are waiting"));
+            return Err(answer::fault(&AddError::NotYet(NotYet::Busy)));
         };
         let ipam = self.ipam.clone();
         let flow = self.tracker.spawn(async move {

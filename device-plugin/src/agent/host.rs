@@ -99,6 +99,15 @@ impl Machine {
         .flatten()
     }
 
+    /// A sandbox that gets an interface is there, even if an earlier try to make one was taken back by a DEL.
+    pub(super) async fn note_add(&self, container_id: &str) {
+        let (dels, name) = (self.dels.clone(), Name::new(container_id));
+        let noted = spawn_blocking(move || name.map_or(Ok(()), |name| dels.remove(&name))).await;
+        if let Ok(Err(error)) = noted {
+            tracing::warn!(container_id, %error, "cannot note that a sandbox is there");
+        }
+    }
+
     /// Remembers that the runtime took a sandbox down.
     pub(super) async fn note_del(&self, container_id: &str) {
         let (dels, name) = (self.dels.clone(), Name::new(container_id));

@@ -32,6 +32,7 @@ impl<I: Ipam> Service<I> {
         let request = request.into_inner();
         let here = self.here(request.attachment.as_ref(), left).await;
         let asked = request::add(request, here).map_err(|why| answer::invalid(&why))?;
+        self.machine.note_add(&asked.add.container_id).await;
         self.flows.add(asked).await.map(answer::interface)
     }
 

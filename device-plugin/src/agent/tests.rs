@@ -180,20 +180,6 @@ async fn the_deadline_is_the_callers_or_100_seconds() {
 }
 
 #[tokio::test]
-async fn an_add_goes_on_when_its_caller_hangs_up() {
-    let stage = Stage::begin(0).await;
-    let mut client = stage.client().await;
-    let mut callers = JoinSet::new();
-    callers.spawn(async move { client.add(request("pod")).await.map(drop) });
-    stage.ipam.until_asked(1).await;
-    callers.shutdown().await;
-    stage.ipam.go.add_permits(1);
-    let mut ended = stage.ipam.ended.subscribe();
-    let wait = ended.wait_for(|ended| *ended == 1);
-    timeout(Duration::from_secs(10), wait).await.expect("ends nevertheless").expect("lives");
-}
-
-#[tokio::test]
 async fn a_panic_of_a_flow_is_one_answer_and_no_end() {
     let stage = Stage::begin(100).await;
     assert_eq!(stage.add("panics").await.expect_err("a fault of ours").code, 100);
@@ -228,6 +214,23 @@ async fn an_agent_with_nothing_in_hand_is_gone_at_once() {
 fn asked(pod: &str) -> Asked {
     let here = request::Here { netns: None, boot_id: String::new(), deadline: Duration::ZERO };
     request::add(request(pod).into_inner(), here).expect("good")
+}
+
+/// Below the socket, where it is certain when the caller is gone.
+#[tokio::test]
+async fn an_add_goes_on_when_its_caller_hangs_up() {
+    let ipam = FakeIpam::new(0);
+    let flows = Flows::new(ipam.clone(), CancellationToken::new());
+    let mut add = Box::pin(flows.add(asked("pod")));
+    tokio::select! {
+        ended = &mut add => panic!("nothing let it end: {ended:?}"),
+        () = ipam.until_asked(1) => {}
+    }
+    drop(add);
+    assert_eq!(flows.running(), 1);
+    ipam.go.add_permits(1);
+    flows.ended().await;
+    assert_eq!(*ipam.ended.borrow(), 1);
 }
 
 #[tokio::test(start_paused = true)]

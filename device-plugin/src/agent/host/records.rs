@@ -56,6 +56,14 @@ impl Records {
         self.folder.join(&name.0).exists()
     }
 
+    /// Fine if there is none.
+    pub(super) fn remove(&self, name: &Name) -> io::Result<()> {
+        match fs::remove_file(self.folder.join(&name.0)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
     pub(super) fn read(&self, name: &Name) -> Found {
         let mut content = Vec::new();
         let read = File::open(self.folder.join(&name.0)).and_then(|file| file.take(FILE_MAX).read_to_end(&mut content));

@@ -49,6 +49,8 @@ async fn a_sandbox_is_gone_by_any_of_its_signs() {
     assert!(here.sandbox_gone(&allocation()).await);
     let again = machine(folder.path());
     assert!(again.sandbox_gone(&allocation()).await, "remembered over a restart");
+    again.note_add("c-1").await;
+    assert!(!again.sandbox_gone(&allocation()).await, "the runtime still builds on it");
 }
 
 #[tokio::test]
