@@ -4,6 +4,7 @@ use std::{env, fs, io, path::PathBuf};
 
 const DEVICE_PLUGIN: &str = "deviceplugin/v1beta1/api.proto";
 const POD_RESOURCES: &str = "podresources/v1/api.proto";
+const AGENT: &str = "agent/v1/agent.proto";
 
 fn main() -> io::Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
@@ -11,6 +12,8 @@ fn main() -> io::Result<()> {
     tonic_prost_build::configure().compile_fds(files()?)?;
     let pod_resources = protox::compile([POD_RESOURCES], ["."]).map_err(io::Error::other)?;
     tonic_prost_build::configure().compile_fds(pod_resources)?;
+    let agent = protox::compile([AGENT], ["."]).map_err(io::Error::other)?;
+    tonic_prost_build::configure().compile_fds(agent)?;
 
     let plugin = out.join("plugin");
     fs::create_dir_all(&plugin)?;
@@ -21,5 +24,6 @@ fn main() -> io::Result<()> {
         .compile_fds(files()?)?;
     println!("cargo::rerun-if-changed={DEVICE_PLUGIN}");
     println!("cargo::rerun-if-changed={POD_RESOURCES}");
+    println!("cargo::rerun-if-changed={AGENT}");
     Ok(())
 }

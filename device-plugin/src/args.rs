@@ -16,6 +16,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run until SIGTERM.
     Daemon(Daemon),
+    /// Put the CNI plugin where this node's container runtime looks for it, and end.
+    InstallCni(crate::install_cni::Args),
     /// Keep Multus in use on this node until SIGTERM.
     Multus(Box<crate::multus::Args>),
 }

@@ -10,14 +10,17 @@
 //! device-plugins folder ── kubelet::folder ─────────────────────┘   report: /registrations, metrics, events
 //! ```
 //!
-//! `multus` is another program in the same file, run by a DaemonSet of its own.
+//! `multus` is another program in the same file, run by a DaemonSet of its own; `install_cni` one that runs before the agent.
 
 mod advertise;
+#[allow(dead_code, unused_imports, reason = "`run` starts it once there are flows to serve")]
+mod agent;
 mod args;
 mod conf_file;
 mod config;
 mod events;
 mod hash;
+mod install_cni;
 mod kubelet;
 mod metrics;
 mod multus;
@@ -35,6 +38,10 @@ fn main() -> ExitCode {
         args::Command::Daemon(daemon) => {
             runtime::log::init(daemon.log_level, daemon.log_format);
             config::Config::try_from(daemon).map_err(anyhow::Error::from).and_then(run::run)
+        }
+        args::Command::InstallCni(args) => {
+            runtime::log::init(args.log_level, args.log_format);
+            install_cni::run(&args)
         }
         args::Command::Multus(args) => {
             runtime::log::init(args.log_level, args.log_format);

@@ -17,6 +17,7 @@ mod files;
 mod layout;
 
 pub(crate) use args::Args;
+pub(crate) use files::install;
 
 use anyhow::{Context, ensure};
 use files::{Folder, Upkeep};
@@ -47,7 +48,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let client = kube::Client::try_default().await.context("cannot tell where the API server is")?;
     let folder = Folder::new(args.in_host(&args.cni_conf_folder));
     let program = args.in_host(&args.cni_bin_folder).join(layout::PROGRAM);
-    files::install(&args.program, &program).with_context(|| format!("cannot install {}", program.display()))?;
+    install(&args.program, &program).with_context(|| format!("cannot install {}", program.display()))?;
     let own = folder.path().join(layout::OWN_FOLDER);
     std::fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
     let (mut watcher, changed) = inotify::watcher()?;
@@ -107,7 +108,7 @@ async fn keep(args: &Args, folder: &Folder, program: &Path, changed: &tokio::syn
 
 fn pass(args: &Args, folder: &Folder, program: &Path, upkeep: &mut Upkeep) -> anyhow::Result<()> {
     if files::length(program) != files::length(&args.program) {
-        files::install(&args.program, program).with_context(|| format!("cannot install {}", program.display()))?;
+        install(&args.program, program).with_context(|| format!("cannot install {}", program.display()))?;
     }
     let layout = Layout::of(args, folder)?;
     for file in &layout.files {

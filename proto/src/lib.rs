@@ -1,4 +1,4 @@
-//! Wire contracts of the kubelet, compiled from its own files.
+//! Wire contracts: the kubelet's, compiled from its own files, and [`agent`], ours.
 //!
 //! [`deviceplugin`] is the API as it stands. [`plugin`] is the plugin's side of it with one difference: the list of
 //! devices is already encoded ([`EncodedList`]). A list has up to 150 000 entries and goes out on every stream; held as
@@ -18,6 +18,12 @@ pub mod deviceplugin {
 #[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic, clippy::restriction)]
 pub mod podresources {
     tonic::include_proto!("v1");
+}
+
+/// What CNI plugins ask of the node agent.
+#[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic, clippy::restriction)]
+pub mod agent {
+    tonic::include_proto!("spiderpool.agent.v1");
 }
 
 /// The same API for a plugin to serve, with encoded lists.

@@ -217,6 +217,18 @@ fn the_agent_has_no_more_than_it_needs() {
 }
 
 #[test]
+fn the_plugin_is_installed_before_the_agent_starts() {
+    assert!(!of_agent(&[]).contains("initContainers"), "nothing of the host is touched unasked");
+    let values = "plugins.installIPAMCNI=true,global.cniBinHostPath=/data/cni/";
+    let manifests = of_agent(&["--set", values]);
+    for line in ["args:\n            - install-cni\n            - \"--into=/host/data/cni\"", "add: [DAC_OVERRIDE]"] {
+        assert_eq!(manifests.matches(line).count(), 1, "{line}");
+    }
+    assert_eq!(manifests.matches("mountPath: \"/host/data/cni\"\n").count(), 1);
+    assert_eq!(manifests.matches("path: \"/data/cni\"\n").count(), 1, "the agent itself does not see it");
+}
+
+#[test]
 fn a_moved_kubelet_root_is_mounted_beside_the_constant_folder() {
     let manifests = rendered(&["--set", &format!("{PLUGIN}.kubeletRootDir=/data/kubelet/")]);
     for folder in ["/data/kubelet/device-plugins", "/data/kubelet/plugins_registry", "/var/lib/kubelet/device-plugins"]

@@ -4,12 +4,13 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use std::collections::BTreeSet;
 
 /// Crate, and what of ours it may use.
-const EDGES: [(&str, &[&str]); 7] = [
+const EDGES: [(&str, &[&str]); 8] = [
     ("proto", &[]),
     ("k8s-api", &[]),
     ("ipam-core", &[]),
     ("runtime", &[]),
-    ("device-plugin", &["k8s-api", "proto", "runtime"]),
+    ("device-plugin", &["ipam-core", "k8s-api", "proto", "runtime"]),
+    ("cni", &["proto"]),
     ("webhook", &["ipam-core", "k8s-api", "runtime"]),
     ("tests", &["k8s-api", "proto", "runtime"]),
 ];

@@ -178,7 +178,9 @@ fn write(path: &Path, mode: u32, content: &mut impl io::Read) -> io::Result<()> 
         io::copy(content, &mut file)?;
         file.flush()?;
         file.sync_all()?;
-        fs::rename(&new, path)
+        fs::rename(&new, path)?;
+        // The name outlives a loss of power only with its folder.
+        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
     });
     if written.is_err() {
         let _ = remove(&new);

@@ -1,0 +1,118 @@
+//! Flows on behalf of plugins: bounded, tracked, longer-lived than their callers.
+
+use super::answer;
+use super::ipam::{Asked, Ipam};
+use ipam_core::{AddError, Answer, Del, NotYet};
+use proto::agent::Fault;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A node has some hundred pods; more at once are a runtime that repeats itself.
+const ADDS: usize = 256;
+const DELS: usize = 256;
+/// A runtime tears sandboxes down one interface after the other.
+const DEL: Duration = Duration::from_secs(5);
+/// Without the API server waiting longer changes nothing.
+const DEL_UNREADY: Duration = Duration::from_secs(2);
+
+/// Starts flows and knows which run.
+pub(super) struct Flows<I> {
+    ipam: Arc<I>,
+    adds: Arc<Semaphore>,
+    dels: Arc<Semaphore>,
+    tracker: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl<I> Clone for Flows<I> {
+    fn clone(&self) -> Self {
+        let Self { ipam, adds, dels, tracker, stop } = self;
+        Self {
+            ipam: ipam.clone(),
+            adds: adds.clone(),
+            dels: dels.clone(),
+            tracker: tracker.clone(),
+            stop: stop.clone(),
+        }
+    }
+}
+
+impl<I: Ipam> Flows<I> {
+    pub(super) fn new(ipam: Arc<I>, stop: CancellationToken) -> Self {
+        let tracker = TaskTracker::new();
+        tracker.close();
+        Self { ipam, adds: Semaphore::new(ADDS).into(), dels: Semaphore::new(DELS).into(), tracker, stop }
+    }
+
+    pub(super) fn ipam(&self) -> &I {
+        &self.ipam
+    }
+
+    /// The answer, if the caller is still there to hear it; the flow runs to its end either way.
+    pub(super) async fn add(&self, asked: Asked) -> Result<Answer, Fault> {
+        if self.stop.is_cancelled() {
+            return Err(answer::again("the node agent is stopping"));
+        }
+        let Ok(permit) = self.adds.clone().try_acquire_owned() else {
+            return Err(answer::fault(&AddError::NotYet(NotYet::Busy)));
+        };
+        let ipam = self.ipam.clone();
+        let flow = self.tracker.spawn(async move {
+            let (pod, interface) = (asked.add.pod.clone(), asked.add.interface.clone());
+            let ended = ipam.add(asked).await;
+            drop(permit);
+            let (namespace, name) = (pod.namespace, pod.name);
+            match &ended {
+                Ok(answer) => {
+                    let addresses: Vec<String> = answer.addresses.iter().map(|ip| ip.address.to_string()).collect();
+                    tracing::info!(namespace, name, interface, ?addresses, "a pod has its addresses");
+                }
+                Err(error) => {
+                    let error = runtime::Chain(error).to_string();
+                    tracing::warn!(namespace, name, interface, error, "a pod gets no address");
+                }
+            }
+            ended
+        });
+        match flow.await {
+            Ok(ended) => ended.map_err(|error| answer::fault(&error)),
+            Err(error) => {
+                tracing::error!(%error, "an ADD was cut off");
+                Err(answer::failed("a fault of the node agent; its log says more".to_owned()))
+            }
+        }
+    }
+
+    /// Returns when the flow has ended or has taken as long as a runtime should wait; it runs to its end either way. What
+    /// is not begun, reconciling finds.
+    pub(super) async fn del(&self, del: Del) {
+        let Ok(permit) = self.dels.clone().try_acquire_owned() else {
+            tracing::warn!(container = del.container_id, "too many DELs; this one is left to reconciling");
+            return;
+        };
+        let patience = if self.ipam.ready().is_ok() { DEL } else { DEL_UNREADY };
+        let ipam = self.ipam.clone();
+        let (container, interface) = (del.container_id.clone(), del.interface.clone());
+        let flow = self.tracker.spawn(async move {
+            ipam.del(del).await;
+            drop(permit);
+        });
+        match timeout(patience, flow).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(container, interface, %error, "a DEL was cut off"),
+            Err(_) => tracing::info!(container, interface, "a DEL goes on without its caller"),
+        }
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.tracker.len()
+    }
+
+    pub(super) async fn ended(&self) {
+        self.tracker.wait().await;
+    }
+}

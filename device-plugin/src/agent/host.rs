@@ -1,0 +1,181 @@
+//! The machine under the flows.
+
+mod kept;
+mod records;
+mod sandbox;
+
+use ipam_core::{Allocation, Host, Interface, Kept, Netns, Step};
+use records::{Name, Records};
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+
+/// Where the machine tells about itself, and keeps what it is given.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    pub(crate) boot_id: PathBuf,
+    /// The host's; a container has none of its own.
+    pub(crate) machine_id: PathBuf,
+    /// On a disk of the host.
+    pub(crate) state: PathBuf,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            boot_id: "/proc/sys/kernel/random/boot_id".into(),
+            machine_id: "/etc/machine-id".into(),
+            state: "/var/lib/spidernet".into(),
+        }
+    }
+}
+
+/// Clock, chance, disk and sandboxes of this machine.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    boot: String,
+    name: String,
+    results: Arc<Records>,
+    dels: Arc<Records>,
+}
+
+/// The machine cannot be told apart from others, or keeps nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unusable {
+    #[error("cannot read {}", .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    #[error("{} is empty", .0.display())]
+    Empty(PathBuf),
+    #[error("cannot keep results in {}", .0.display())]
+    Keep(PathBuf, #[source] io::Error),
+}
+
+/// Interfaces of a node at one time are some hundred; what is older than this many is of pods long gone.
+const RESULTS: usize = 4096;
+/// A sandbox that went is looked for until its allocation is dealt with.
+const DELS: usize = 4096;
+
+impl Machine {
+    pub(crate) fn open(places: &Places) -> Result<Self, Unusable> {
+        let Places { boot_id, machine_id, state } = places;
+        let records = |name: &str, max| {
+            let folder = state.join(name);
+            Records::open(folder.clone(), max).map(Arc::new).map_err(|error| Unusable::Keep(folder, error))
+        };
+        Ok(Self {
+            boot: id(boot_id)?,
+            name: id(machine_id)?,
+            results: records("results", RESULTS)?,
+            dels: records("dels", DELS)?,
+        })
+    }
+
+    pub(crate) fn boot_id(&self) -> &str {
+        &self.boot
+    }
+
+    pub(crate) fn machine_id(&self) -> &str {
+        &self.name
+    }
+
+    /// The namespace that a plugin means, if it is seen here as well. One that is not must not be recorded: that it is
+    /// absent here would say nothing.
+    pub(super) async fn netns(&self, told: Option<proto::agent::Netns>) -> Option<Netns> {
+        let proto::agent::Netns { path, dev, inode } = told?;
+        spawn_blocking(move || {
+            let seen = sandbox::netns(Path::new(&path));
+            if (seen.dev, seen.inode) == (dev, inode) && inode != 0 {
+                return Some(Netns { path, dev, inode });
+            }
+            tracing::warn!(path, "this network namespace is not seen here; is its folder mounted, with propagation?");
+            None
+        })
+        .await
+        .ok()
+        .flatten()
+    }
+
+    /// A sandbox that gets an interface is there, even if an earlier try to make one was taken back by a DEL.
+    pub(super) async fn note_add(&self, container_id: &str) {
+        let (dels, name) = (self.dels.clone(), Name::new(container_id));
+        let noted = spawn_blocking(move || name.map_or(Ok(()), |name| dels.remove(&name))).await;
+        if let Ok(Err(error)) = noted {
+            tracing::warn!(container_id, %error, "cannot note that a sandbox is there");
+        }
+    }
+
+    /// Remembers that the runtime took a sandbox down.
+    pub(super) async fn note_del(&self, container_id: &str) {
+        let (dels, name) = (self.dels.clone(), Name::new(container_id));
+        let noted = spawn_blocking(move || name.map_or(Ok(()), |name| dels.write(&name, b""))).await;
+        if let Ok(Err(error)) = noted {
+            tracing::warn!(container_id, %error, "cannot note that a sandbox is gone");
+        }
+    }
+}
+
+fn id(path: &Path) -> Result<String, Unusable> {
+    let text = fs::read_to_string(path).map_err(|error| Unusable::Read(path.to_owned(), error))?;
+    let text = text.trim();
+    if text.is_empty() { Err(Unusable::Empty(path.to_owned())) } else { Ok(text.to_owned()) }
+}
+
+impl Host for Machine {
+    fn now(&self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+        Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or_default())
+    }
+
+    async fn sleep(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    fn random(&self) -> u128 {
+        let mut bytes = [0; 16];
+        if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) == Ok(bytes.len()) {
+            return u128::from_ne_bytes(bytes);
+        }
+        // A filter that forbids the call: the standard library has another source.
+        let half = || u128::from(RandomState::new().hash_one(self.now()));
+        (half() << 64) | half()
+    }
+
+    async fn kept(&self, pod_uid: &str, interface: &str) -> Kept {
+        let Some(name) = kept::name(pod_uid, interface) else { return Kept::Nothing };
+        let results = self.results.clone();
+        spawn_blocking(move || kept::read(&results, &name)).await.unwrap_or(Kept::Unreadable)
+    }
+
+    async fn keep(&self, pod_uid: &str, result: &Interface) {
+        let Some(name) = kept::name(pod_uid, &result.name) else { return };
+        let (results, bytes) = (self.results.clone(), kept::bytes(result));
+        let kept = spawn_blocking(move || results.write(&name, &bytes)).await;
+        if let Ok(Err(error)) = kept {
+            tracing::warn!(pod_uid, interface = result.name, %error, "cannot keep the result of an interface");
+        }
+    }
+
+    async fn sandbox_gone(&self, allocation: &Allocation) -> bool {
+        // Boots and paths of another machine say nothing here.
+        if allocation.node.machine_id != self.name {
+            return false;
+        }
+        let booted_since = !allocation.boot_id.is_empty() && allocation.boot_id != self.boot;
+        let (dels, name) = (self.dels.clone(), Name::new(&allocation.container_id));
+        let netns = allocation.netns.clone();
+        let look = move || name.is_some_and(|name| dels.has(&name)) || netns.is_some_and(|netns| sandbox::gone(&netns));
+        booted_since || spawn_blocking(look).await.unwrap_or(false)
+    }
+
+    async fn at(&self, step: Step) {
+        tracing::debug!(?step, "a flow goes on");
+    }
+}
+
+#[cfg(test)]
+mod tests;
