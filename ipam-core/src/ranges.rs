@@ -35,6 +35,19 @@ impl Ranges {
         before.is_some_and(|range| range.contains(address))
     }
 
+    /// Address number `n` of the set, from 0.
+    #[must_use]
+    pub fn nth(&self, mut n: u128) -> Option<Address> {
+        for range in self.iter() {
+            // The whole of IPv6 has one more than its count; nobody can ask for that.
+            match n.checked_sub(range.count()) {
+                Some(rest) => n = rest,
+                None => return Address::new(range.family(), range.first().number().checked_add(n)?),
+            }
+        }
+        None
+    }
+
     /// The addresses of both together.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
