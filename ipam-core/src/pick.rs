@@ -92,9 +92,9 @@ mod tests {
         }
     }
 
-    /// Chi-square of 50 000 picks; the bound is that of 1 in 10 000 for so many kinds.
+    /// Chi-square of 5000 picks; the bound is that of 1 in 10 000 for so many kinds.
     fn is_uniform(from: &Ranges, used: &BTreeSet<Address>, kinds: u32, bound: f64) {
-        const PICKS: u32 = 50_000;
+        const PICKS: u32 = 5_000;
         let (mut random, mut seen) = (chance(7), BTreeMap::<Address, u32>::new());
         for _ in 0..PICKS {
             *seen.entry(pick(from, used, &mut random).expect("some are free")).or_default() += 1;
