@@ -4,6 +4,8 @@
 //! "172.91.0.0/24" ──> Subnet ───> Range ──┐
 //! "172.91.0.7", "172.91.0.7-172.91.0.9" ──┴──> Ranges: contains, union, difference, intersection, count
 //!
+//! pools (Catalog) x who names them (Source) x what they ask (Rules) ── choose ──> Wanted ── pick ──> an Address
+//!
 //! Allocation (who has an address), Endpoint (what a pod has) ── flow: add, del, release, reconcile, take over, move
 //!                                                               over Store (API server), Provider (cloud), Host (machine)
 //! ```
@@ -13,9 +15,11 @@
 
 mod address;
 mod allocation;
+mod choice;
 mod endpoint;
 mod flow;
 mod host;
+mod pick;
 mod provider;
 mod range;
 mod ranges;
@@ -26,12 +30,14 @@ pub use address::{Address, Family, InvalidAddress};
 pub use allocation::{
     Allocation, Binding, Netns, Node, Owner, Pod, ReleaseRequest, Releasing, State, Stored, Then, Version,
 };
+pub use choice::{Catalog, Named, Pool, Request, Rule, Rules, Source, choose};
 pub use endpoint::{Assigned, Endpoint, Interface, Route};
 pub use flow::{
     Add, AddError, Answer, Candidate, Del, Failed, Flows, Me, NoPool, NotYet, Parent, Pools, Stopped, Successor, Undo,
     Wanted,
 };
 pub use host::{Host, Kept, Step};
+pub use pick::pick;
 pub use provider::{Bound, Call, Outcome, Provider};
 pub use range::{InvalidRange, Range};
 pub use ranges::Ranges;

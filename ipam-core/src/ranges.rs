@@ -35,17 +35,17 @@ impl Ranges {
         before.is_some_and(|range| range.contains(address))
     }
 
-    /// The address with this number among them, from 0.
+    /// Address number `n` of the set, from 0.
     #[must_use]
-    pub fn nth(&self, number: u128) -> Option<Address> {
-        let mut left = number;
-        self.iter().find_map(|range| match left.checked_sub(range.count()) {
-            None => range.first().number().checked_add(left).and_then(|number| Address::new(range.family(), number)),
-            Some(beyond) => {
-                left = beyond;
-                None
+    pub fn nth(&self, mut n: u128) -> Option<Address> {
+        for range in self.iter() {
+            // The whole of IPv6 has one more than its count; nobody can ask for that.
+            match n.checked_sub(range.count()) {
+                Some(rest) => n = rest,
+                None => return Address::new(range.family(), range.first().number().checked_add(n)?),
             }
-        })
+        }
+        None
     }
 
     /// The addresses of both together.

@@ -17,6 +17,7 @@ pub mod conf;
 pub mod crd;
 pub mod glob;
 pub mod interface;
+pub mod ipam;
 pub mod multus;
 pub mod names;
 pub mod nic;

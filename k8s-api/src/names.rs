@@ -29,3 +29,19 @@ pub const INJECT_LABEL: &str = "cni.spidernet.io/inject";
 
 /// The value of [`INJECT_LABEL`] that the controller writes, and the only one that it removes.
 pub const INJECT_LABEL_VALUE: &str = "by-annotation";
+
+/// Annotation of a pod: pools of each of its interfaces.
+pub const POD_POOLS: &str = "ipam.spidernet.io/ippools";
+
+/// Annotation of a pod: pools of any interface that [`POD_POOLS`] does not name.
+pub const POD_POOL: &str = "ipam.spidernet.io/ippool";
+
+/// Annotation of a pod: routes besides those of its pools.
+pub const POD_ROUTES: &str = "ipam.spidernet.io/routes";
+
+/// Annotations of a namespace, IPv4 and IPv6: pools of pods that name none.
+pub const NAMESPACE_POOLS: [&str; 2] =
+    ["ipam.spidernet.io/default-ipv4-ippool", "ipam.spidernet.io/default-ipv6-ippool"];
+
+/// Finalizer of a pool of which pods may have addresses.
+pub const POOL_FINALIZER: &str = "spiderpool.spidernet.io";

@@ -1,4 +1,4 @@
-//! Events on attachments: what people see in `kubectl describe`.
+//! Events on attachments and pools: what people see in `kubectl describe`.
 
 use crate::attachments::{Config, configs};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -52,6 +52,11 @@ impl Events {
         self.send(config, EventType::Normal, reason, note);
     }
 
+    /// The same of an object that is no attachment; `action` is what was tried.
+    pub(crate) fn warn_of(&self, regarding: ObjectReference, reason: &str, action: &str, note: &str) {
+        self.put(regarding, EventType::Warning, reason, action, note);
+    }
+
     fn send(&self, config: &Config, type_: EventType, reason: &str, note: &str) {
         let kind = configs();
         let regarding = ObjectReference {
@@ -62,12 +67,16 @@ impl Events {
             uid: Some(config.uid.clone()),
             ..ObjectReference::default()
         };
+        self.put(regarding, type_, reason, "Define", note);
+    }
+
+    fn put(&self, regarding: ObjectReference, type_: EventType, reason: &str, action: &str, note: &str) {
         let note = note.get(..note.floor_char_boundary(NOTE_BYTES_MAX)).unwrap_or_default();
         let event = Event {
             type_,
             reason: reason.to_owned(),
             note: Some(note.to_owned()),
-            action: "Define".to_owned(),
+            action: action.to_owned(),
             secondary: None,
         };
         if self.0.try_send((regarding, event)).is_err() {

@@ -13,6 +13,7 @@
 //!
 //! lease ── of several controllers one leads ──> definitions: a NetworkAttachmentDefinition for each attachment
 //!                                           ──> namespaces::mirror: label of annotated namespaces
+//!                                           ──> usage: counts of pools, and pools that wait for their addresses to go
 //!                                           ──> authority: certificates and who trusts them, with `--tls-self-secret`
 //! ```
 
@@ -36,6 +37,7 @@ mod pointer;
 mod pools;
 mod resilient;
 mod run;
+mod usage;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -6,9 +6,10 @@ mod watch;
 
 pub(crate) use live::{Live, NotAsked};
 pub(crate) use recent::Recent;
-pub(crate) use watch::watch;
+pub(crate) use watch::{pools, watch};
 
 use crate::objects::ip_pool::Pool;
+use crate::usage::Shown;
 use ipam_core::Family;
 use std::collections::BTreeMap;
 
@@ -40,6 +41,8 @@ impl Known {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) pools: Pools,
+    /// What each says of itself.
+    pub(crate) shown: BTreeMap<String, Shown>,
     /// Whether the list has been seen whole: before that, what is not here says nothing.
     pub(crate) synced: bool,
 }

@@ -8,7 +8,7 @@ use crate::authority::{self, First, Wanted};
 use crate::by_annotation::ByAnnotation;
 use crate::lease::{self, Candidate, Leading};
 use crate::metrics::{Metrics, count};
-use crate::{definitions, events, namespaces, nodes, pools};
+use crate::{definitions, events, namespaces, nodes, pools, usage};
 use anyhow::Context;
 use k8s_api::conf::Conf;
 use prometheus_client::registry::Registry;
@@ -68,8 +68,20 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     })
     .context("cannot watch conf.yml")?;
     let (events, write_events) = events::writer(client.clone(), args.pod_name);
-    let keep_definitions =
-        definitions::keep(client.clone(), index.clone(), conf.clone(), leading.clone(), events, metrics.clone());
+    let keep_definitions = definitions::keep(
+        client.clone(),
+        index.clone(),
+        conf.clone(),
+        leading.clone(),
+        events.clone(),
+        metrics.clone(),
+    );
+    let keep_usage = usage::keep(usage::Inputs {
+        client: client.clone(),
+        pools: known_pools.clone(),
+        leading: leading.clone(),
+        events,
+    });
     let mirror = namespaces::mirror(client.clone(), namespaces.clone(), leading, conf.clone(), metrics.clone());
     let refused = metrics.connections_refused.clone();
     let namespaces = namespaces::Lookup::new(namespaces, client.clone(), metrics.clone());
@@ -104,6 +116,7 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     tasks.spawn_dropped_at_stop("writing events", write_events);
     tasks.spawn_dropped_at_stop("keeping definitions", keep_definitions);
     tasks.spawn_dropped_at_stop("labelling namespaces", mirror);
+    tasks.spawn_dropped_at_stop("counting addresses", keep_usage);
     tasks.spawn("holding the lease", hold_lease);
     tasks.spawn("serving the webhook", serve);
     tasks.spawn("reporting readiness", gate.open(admin.readiness(), tasks.stop()));

@@ -21,6 +21,7 @@ mod others;
 mod own_authority;
 mod pods;
 mod tls;
+mod usage;
 mod validation;
 
 const SUB_ENI: &str = "spidernet.io/sub-eni";

@@ -12,6 +12,7 @@ use ipam_core::{Address, Family, Range, Ranges, Subnet};
 use k8s_api::conf::Conf;
 use k8s_api::crd::ip_pool::{IpPoolSpec, Route};
 use k8s_api::crd::texts;
+use k8s_api::names::POOL_FINALIZER;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,14 +46,16 @@ pub(crate) fn family(version: i64) -> Option<Family> {
     [Family::V4, Family::V6].into_iter().find(|family| family.version() == version)
 }
 
-/// `ipVersion` and the label follow from the subnet. `changed` is whether the spec is new: an object that is there stays
-/// as it is but for its label.
+/// `ipVersion` and the label follow from the subnet, and the finalizer keeps a pool for as long as pods have addresses of it.
+/// `changed` is whether the spec is new: an object that is there stays as it is but for label and finalizer.
 pub(crate) fn complete(object: &Object, changed: bool) -> Vec<Value> {
     let subnet = object.spec.get("subnet").and_then(Value::as_str).and_then(|text| text.parse::<Subnet>().ok());
-    let Some(subnet) = subnet else { return Vec::new() };
+    let finalizer = patch::finalizer(object, POOL_FINALIZER);
+    let Some(subnet) = subnet else { return finalizer.into_iter().collect() };
     let version = patch::default(object, "ipVersion", &json!(subnet.family().version())).filter(|_| changed);
     let label = subnet.label();
-    version.into_iter().chain(patch::labels(object, &BTreeMap::from([(CIDR_LABEL, Some(&*label))]))).collect()
+    let labels = patch::labels(object, &BTreeMap::from([(CIDR_LABEL, Some(&*label))]));
+    version.into_iter().chain(labels).chain(finalizer).collect()
 }
 
 /// Whether nothing changed that is checked. Whether the pool gives addresses, and to whom who asks for no pool, can always

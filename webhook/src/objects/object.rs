@@ -26,6 +26,7 @@ struct Metadata {
     labels: Option<Texts>,
     annotations: Option<Texts>,
     deletion_timestamp: Option<String>,
+    finalizers: Option<Vec<String>>,
 }
 
 static NONE: Texts = Texts::new();
@@ -47,6 +48,11 @@ impl Object {
     /// `None` where there is no map that something could be added to.
     pub(crate) fn labels(&self) -> Option<&Texts> {
         self.metadata.labels.as_ref()
+    }
+
+    /// `None` where there is no list that one could be added to.
+    pub(crate) fn finalizers(&self) -> Option<&[String]> {
+        self.metadata.finalizers.as_deref()
     }
 
     /// Whether it is on its way out, and only waits for finalizers.

@@ -23,6 +23,15 @@ pub(super) fn labels(object: &Object, wanted: &BTreeMap<&str, Option<&str>>) -> 
     wanted.iter().map(|(key, value)| (*key, *value)).filter_map(change).collect()
 }
 
+/// Adds a finalizer. Of one that is on its way out nobody is asked.
+pub(super) fn finalizer(object: &Object, name: &str) -> Option<Value> {
+    match object.finalizers() {
+        None => Some(json!({"op": "add", "path": "/metadata/finalizers", "value": [name]})),
+        Some(all) if all.iter().any(|one| one == name) => None,
+        Some(_) => Some(json!({"op": "add", "path": "/metadata/finalizers/-", "value": name})),
+    }
+}
+
 /// Sets a field of the spec that is absent or null.
 pub(super) fn default(object: &Object, field: &str, value: &Value) -> Option<Value> {
     let absent = object.spec.as_object()?.get(field).is_none_or(Value::is_null);

@@ -3,6 +3,7 @@
 use super::{Index, Known, Recent};
 use crate::objects::ip_pool::Pool;
 use crate::resilient::{RENEW_SECONDS, resilient};
+use crate::usage::Shown;
 use futures::StreamExt;
 use k8s_api::crd::ip_pool::SpiderIPPool;
 use kube::api::DynamicObject;
@@ -17,7 +18,7 @@ use tokio::sync::watch;
 const PAGE: u32 = 20;
 
 /// The resource of SpiderIPPools.
-pub(super) fn pools() -> ApiResource {
+pub(crate) fn pools() -> ApiResource {
     ApiResource::erase::<SpiderIPPool>(&())
 }
 
@@ -40,12 +41,13 @@ async fn run(client: Client, index: watch::Sender<Index>, recent: Recent<Pool>) 
     let mut events = std::pin::pin!(resilient(events, "SpiderIPPools"));
     let mut listed = BTreeSet::new();
     let put = |object: DynamicObject| {
-        let (name, known) = (object.name_any(), read(&object));
+        let (name, known, shown) = (object.name_any(), read(&object), Shown::of(&object));
         drop(object);
         index.send_if_modified(|index| {
-            let changed = index.pools.get(&name) != Some(&known);
+            let changed = index.pools.get(&name) != Some(&known) || index.shown.get(&name) != Some(&shown);
             if changed {
                 index.pools.insert(name.clone(), known.clone());
+                index.shown.insert(name.clone(), shown);
             }
             changed
         });
@@ -60,13 +62,17 @@ async fn run(client: Client, index: watch::Sender<Index>, recent: Recent<Pool>) 
             Some(Some(Event::InitApply(object))) => drop(listed.insert(put(object))),
             Some(Some(Event::InitDone)) => index.send_modify(|index| {
                 index.pools.retain(|name, _| listed.contains(name));
+                index.shown.retain(|name, _| listed.contains(name));
                 index.synced = true;
             }),
             Some(Some(Event::Apply(object))) => drop(put(object)),
             Some(Some(Event::Delete(object))) => {
                 let name = object.name_any();
                 recent.seen(&name, None);
-                index.send_modify(|index| drop(index.pools.remove(&name)));
+                index.send_modify(|index| {
+                    index.pools.remove(&name);
+                    index.shown.remove(&name);
+                });
             }
             // Without the kind there are none.
             Some(None) => index.send_modify(|index| *index = Index { synced: true, ..Index::default() }),

@@ -1,0 +1,94 @@
+//! Allocations and endpoints, as far as they matter here. One that cannot be read whole still counts.
+
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+/// A pod, told apart from others of its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pod {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+/// Who has an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Allocation {
+    pub(super) name: String,
+    pub(super) pool: String,
+    pub(super) address: String,
+    pub(super) pod: Pod,
+    pub(super) interface: String,
+    pub(super) held: bool,
+    /// Of the cloud's binding, if there may be one.
+    pub(super) bind_id: Option<String>,
+}
+
+/// What an endpoint shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    pub(super) pod_uid: String,
+    pub(super) entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    interface: String,
+    /// Without prefix.
+    addresses: Vec<String>,
+    bind_id: Option<String>,
+}
+
+impl Allocation {
+    pub(super) fn of(object: &DynamicObject) -> Self {
+        let text = |at: &str| text(&object.data, at);
+        let pod =
+            Pod { namespace: text("/spec/pod/namespace"), name: text("/spec/pod/name"), uid: text("/spec/pod/uid") };
+        let provider = object.data.pointer("/spec/provider").filter(|provider| !provider.is_null());
+        Self {
+            name: object.name_any(),
+            pool: text("/spec/pool"),
+            address: text("/spec/address"),
+            pod,
+            interface: text("/spec/interface"),
+            held: text("/spec/state") == "Held",
+            bind_id: provider.map(|_| text("/spec/provider/bindId")),
+        }
+    }
+
+    /// Whether the endpoint of its pod shows it. An entry of another pod or another binding is no entry.
+    pub(super) fn is_shown(&self, endpoint: Option<&Endpoint>) -> bool {
+        let Some(endpoint) = endpoint.filter(|endpoint| self.held && endpoint.pod_uid == self.pod.uid) else {
+            return false;
+        };
+        endpoint.entries.iter().any(|entry| {
+            entry.interface == self.interface
+                && entry.bind_id == self.bind_id
+                && entry.addresses.contains(&self.address)
+        })
+    }
+}
+
+impl Endpoint {
+    pub(super) fn of(object: &DynamicObject) -> Self {
+        let entries = object.data.pointer("/status/current/ips").and_then(Value::as_array);
+        let entry = |value: &Value| Entry {
+            interface: text(value, "/interface"),
+            addresses: ["/ipv4", "/ipv6"]
+                .into_iter()
+                .filter_map(|at| value.pointer(at)?.as_str()?.split('/').next())
+                .map(ToOwned::to_owned)
+                .collect(),
+            bind_id: value.get("bindId").and_then(Value::as_str).map(ToOwned::to_owned),
+        };
+        Self {
+            pod_uid: text(&object.data, "/status/current/uid"),
+            entries: entries.into_iter().flatten().map(entry).collect(),
+        }
+    }
+}
+
+fn text(value: &Value, at: &str) -> String {
+    value.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
