@@ -37,7 +37,6 @@ pub use flow::{
     Wanted,
 };
 pub use host::{Host, Kept, Step};
-pub use pick::pick;
 pub use provider::{Bound, Call, Outcome, Provider};
 pub use range::{InvalidRange, Range};
 pub use ranges::Ranges;

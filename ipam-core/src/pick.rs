@@ -1,26 +1,29 @@
 //! One address by chance.
 
-use crate::{Address, Range, Ranges};
-use std::collections::BTreeSet;
+use crate::{Address, Ranges};
 
 /// Guesses before what is left is worked out. Of a pool that is nine tenths full one more is needed in 1 of 5 picks.
 const GUESSES: usize = 16;
 /// Numbers that are thrown away because they would favour low addresses; each is needed in less than every other case.
 const REDRAWS: usize = 64;
 
-/// One of `from` that is not among `used`, each with the same chance; `None` exactly if there is none. A pool costs what its
-/// ranges cost, however many addresses they have; one that is nearly full costs what `used` has.
+/// One of `from` that is not used, each with the same chance; `None` exactly if there is none. A pool costs what its ranges
+/// cost, however many addresses they have; only of one that is nearly full are the `used` ones, all of them, asked for.
 #[must_use]
-pub fn pick(from: &Ranges, used: &BTreeSet<Address>, mut random: impl FnMut() -> u128) -> Option<Address> {
+pub(crate) fn pick(
+    from: &Ranges,
+    is_used: impl Fn(Address) -> bool,
+    used: impl FnOnce() -> Ranges,
+    mut random: impl FnMut() -> u128,
+) -> Option<Address> {
     let count = from.count();
     for _ in 0..GUESSES {
         let guess = from.nth(below(count, &mut random)?)?;
-        if !used.contains(&guess) {
+        if !is_used(guess) {
             return Some(guess);
         }
     }
-    let used: Ranges = used.iter().copied().map(Range::from).collect();
-    let left = from.difference(&used);
+    let left = from.difference(&used());
     left.nth(below(left.count(), &mut random)?)
 }
 
@@ -41,9 +44,14 @@ fn below(count: u128, random: &mut impl FnMut() -> u128) -> Option<u128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Family;
+    use crate::{Family, Range};
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn pick(from: &Ranges, used: &BTreeSet<Address>, random: impl FnMut() -> u128) -> Option<Address> {
+        let all = || used.iter().copied().map(Range::from).collect();
+        super::pick(from, |address| used.contains(&address), all, random)
+    }
 
     /// A known generator (`SplitMix64`), twice for each number.
     fn chance(seed: u64) -> impl FnMut() -> u128 {

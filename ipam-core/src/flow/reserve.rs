@@ -5,6 +5,7 @@
 
 use super::add::{Pod, Problem, Ready};
 use super::{AddError, Candidate, Flows, Wanted, at};
+use crate::pick::pick;
 use crate::{Address, Allocation, Host, Provider, Range, Ranges, Reserved, State, Step, Store, Stored};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -14,8 +15,6 @@ use std::time::Duration;
 const REMEMBERED: Duration = Duration::from_secs(30);
 /// So many wrong guesses, and the pool is listed.
 const REFUSALS: usize = 3;
-/// Guesses before the free addresses are counted out.
-const GUESSES: usize = 16;
 /// No more is remembered of addresses; older ones go first.
 const MOST: usize = 1 << 16;
 
@@ -49,6 +48,29 @@ impl Known {
         let mut notes = self.notes();
         notes.taken.extend(addresses.into_iter().map(|address| (address, now.saturating_add(REMEMBERED))));
         tidy(&mut notes.taken, now);
+    }
+
+    /// Whether somebody is known to have it, or to ask for it; and whether it was just freed, if that counts.
+    fn counts(&self, address: Address, now: Duration, released: bool) -> bool {
+        let notes = self.notes();
+        let within = |times: &HashMap<Address, Duration>| times.get(&address).is_some_and(|until| *until > now);
+        notes.asked.contains(&address) || within(&notes.taken) || released && within(&notes.released)
+    }
+
+    /// All of which that is so.
+    fn all(&self, now: Duration, released: bool) -> Ranges {
+        let notes = self.notes();
+        let released = notes.released.iter().filter(|_| released);
+        let advice = notes.taken.iter().chain(released).filter(|(_, until)| **until > now).map(|(address, _)| *address);
+        set(advice.chain(notes.asked.iter().copied()))
+    }
+
+    fn is_released(&self, address: Address, now: Duration) -> bool {
+        self.notes().released.get(&address).is_some_and(|until| *until > now)
+    }
+
+    fn all_released(&self, now: Duration) -> Ranges {
+        set(self.notes().released.iter().filter(|(_, until)| **until > now).map(|(address, _)| *address))
     }
 
     /// Marks an address as being asked for, if no other flow does.
@@ -154,40 +176,24 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         (new, deadline)
     }
 
-    /// A random address of a pool that nobody is known to have.
+    /// An address of a pool that nobody is known to have; one that this process freed just now only if there is no other.
     fn guess(&self, addresses: &Ranges) -> Option<Address> {
-        let free = |address: &Address| !self.is_known(*address, true);
-        let count = addresses.count();
-        let mut guesses = (0..GUESSES).filter_map(|_| addresses.nth(self.host.random().checked_rem(count)?));
-        guesses.find(free).or_else(|| {
-            let known = set(self.notes_of(addresses));
-            self.guess_in(&addresses.difference(&known))
-        })
+        let own = || set(self.store.all().into_iter().map(|own| own.value.address));
+        let has = |address: Address| self.store.of_address(address).is_some();
+        let now = self.host.now();
+        let avoiding = |released: bool| {
+            let is_used = |address| has(address) || self.known.counts(address, now, released);
+            pick(addresses, is_used, || own().union(&self.known.all(now, released)), || self.host.random())
+        };
+        avoiding(true).or_else(|| avoiding(false))
     }
 
-    /// A random one of these, and one of those that this process freed just now only if there is no other.
+    /// The same of addresses that were listed as free.
     fn guess_in(&self, free: &Ranges) -> Option<Address> {
-        let count = free.count();
-        let nth = |_| free.nth(self.host.random().checked_rem(count)?);
-        let fresh = (0..GUESSES).filter_map(nth).find(|address| !self.is_known(*address, false));
-        fresh.or_else(|| free.nth(self.host.random().checked_rem(count)?))
-    }
-
-    fn is_known(&self, address: Address, all: bool) -> bool {
         let now = self.host.now();
-        let notes = self.known.notes();
-        let counts = |times: &HashMap<Address, Duration>| times.get(&address).is_some_and(|until| *until > now);
-        counts(&notes.released)
-            || notes.asked.contains(&address)
-            || all && (counts(&notes.taken) || self.store.of_address(address).is_some())
-    }
-
-    fn notes_of(&self, addresses: &Ranges) -> Vec<Address> {
-        let now = self.host.now();
-        let own = self.store.all().into_iter().map(|own| own.value.address);
-        let notes = self.known.notes();
-        let taken = notes.taken.iter().filter(|(_, until)| **until > now).map(|(address, _)| *address);
-        own.chain(taken).chain(notes.asked.iter().copied()).filter(|address| addresses.contains(*address)).collect()
+        let released = |address| self.known.is_released(address, now);
+        let fresh = pick(free, released, || self.known.all_released(now), || self.host.random());
+        fresh.or_else(|| pick(free, |_| false, Ranges::default, || self.host.random()))
     }
 }
 
@@ -199,5 +205,5 @@ fn ready(own: Stored<Allocation>, deadline: Option<Duration>) -> Ready {
 }
 
 fn set(addresses: impl IntoIterator<Item = Address>) -> Ranges {
-    addresses.into_iter().filter_map(|address| Range::new(address, address).ok()).collect()
+    addresses.into_iter().map(Range::from).collect()
 }

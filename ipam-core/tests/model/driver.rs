@@ -48,7 +48,7 @@ impl Pools for ThePools {
 }
 
 impl Driver {
-    pub(crate) fn new(seed: u64, setup: Setup) -> Self {
+    pub(crate) fn new(seed: u64, setup: Setup, died_in: BTreeMap<Step, u64>) -> Self {
         let mut chance = Chance::new(seed);
         // Clocks differ, and none begins at zero.
         let skew = [0; PROCESSES].map(|_| Duration::from_secs(u64::try_from(chance.below(100_000)).expect("fits")));
@@ -76,7 +76,7 @@ impl Driver {
         };
         let world = Arc::new(Mutex::new(world));
         let flows = std::array::from_fn(|process| start(&world, process));
-        Self { world, flows, tasks: Vec::new(), chance, setup, died_in: BTreeMap::new() }
+        Self { world, flows, tasks: Vec::new(), chance, setup, died_in }
     }
 
     fn world(&self) -> std::sync::MutexGuard<'_, World> {
@@ -138,7 +138,24 @@ impl Driver {
             }
             _ => {}
         }
+        self.world().check()?;
+        self.die_where_nobody_died();
         self.world().check()
+    }
+
+    /// Steps that are rare are not left out.
+    fn die_where_nobody_died(&mut self) {
+        let rare = |task: &&Task| {
+            let step = self.world().steps.get(&task.id).copied();
+            step.is_some_and(|step| self.died_in.get(&step).is_none_or(|count| *count < 3))
+        };
+        let process = self.tasks.iter().find(rare).map(|task| task.process);
+        if let Some(process) = process
+            && self.setup.faults
+            && self.chance.one_in(4)
+        {
+            self.die(process);
+        }
     }
 
     fn answer_one(&mut self) {
@@ -176,19 +193,16 @@ impl Driver {
             reply
         };
         let step = world.steps.get(&op.task).copied();
-        match reply {
-            Some(reply) => {
-                if !matches!(op.ask, Ask::At) {
-                    let failed = matches!(reply, Reply::Failed(_));
-                    world.note(|| format!("{} {step:?}{}", node_name(process), if failed { " fails" } else { "" }));
-                }
-                world.done.insert(id, reply);
+        if let Some(reply) = reply {
+            if !matches!(op.ask, Ask::At) {
+                let failed = matches!(reply, Reply::Failed(_));
+                world.note(|| format!("{} {step:?}{}", node_name(process), if failed { " fails" } else { "" }));
             }
+            world.done.insert(id, reply);
+        } else {
             // Its answer comes later.
-            None => {
-                op.sent = true;
-                world.ops.insert(id, op);
-            }
+            op.sent = true;
+            world.ops.insert(id, op);
         }
         drop(world);
         self.poll(process);
@@ -210,15 +224,16 @@ impl Driver {
         let at = self.chance.below(world.pending.len());
         let Some(pending) = world.pending.get(at).cloned() else { return };
         let (address, allocate) = (pending.call.address, pending.allocate);
+        let (lost, refused) = (self.chance.one_in(12), self.chance.one_in(12));
         let faults = self.setup.faults;
-        let reply = if faults && self.chance.one_in(12) {
+        let reply = if faults && lost {
             // The caller hears no more of it; the provider goes on.
             if let Some(pending) = world.pending.get_mut(at) {
                 pending.from = None;
             }
             world.note(|| format!("provider: the answer about {address} is lost"));
             unknown(allocate)
-        } else if faults && self.chance.one_in(12) {
+        } else if faults && refused {
             world.pending.remove(at);
             world.note(|| format!("provider: refuses {address}, allocate {allocate}"));
             let why = "no".to_owned();
@@ -316,13 +331,13 @@ impl Driver {
                 drop(world);
                 self.ask_for(&uid, &container);
             }
-            (Some(last), 0..4) if phase == Phase::Live && last.up == Up::Running => {
-                if last.addresses.is_empty() && !last.asked {
-                    last.asked = true;
-                    let id = last.id.clone();
-                    drop(world);
-                    self.ask_for(&uid, &id);
-                }
+            (Some(last), 0..4)
+                if phase == Phase::Live && last.up == Up::Running && last.addresses.is_empty() && !last.asked =>
+            {
+                last.asked = true;
+                let id = last.id.clone();
+                drop(world);
+                self.ask_for(&uid, &id);
             }
             (Some(last), 4) if faults && last.asked => last.asked = false,
             (Some(last), 5) if last.up == Up::Running && (phase != Phase::Live || faults) => {
@@ -331,7 +346,7 @@ impl Driver {
                 let id = last.id.clone();
                 world.note(|| format!("kubelet stops {id} of {uid}"));
                 drop(world);
-                self.del(node, id);
+                self.del(node, &id);
             }
             (Some(last), 6..8) if last.up == Up::Stopping => {
                 (last.up, last.addresses) = (Up::Gone, Vec::new());
@@ -344,7 +359,7 @@ impl Driver {
                     pod.sandboxes.iter().find(|sandbox| sandbox.up != Up::Running).map(|sandbox| sandbox.id.clone());
                 drop(world);
                 if let Some(id) = id {
-                    self.del(node, id);
+                    self.del(node, &id);
                 }
             }
             _ => {}
@@ -398,9 +413,9 @@ impl Driver {
         });
     }
 
-    fn del(&mut self, node: usize, container: String) {
+    fn del(&mut self, node: usize, container: &str) {
         let flows = Arc::clone(&self.flows[node]);
-        let del = Del { container_id: container.clone(), interface: INTERFACE.into() };
+        let del = Del { container_id: container.to_owned(), interface: INTERFACE.into() };
         self.spawn(node, format!("DEL {container}"), async move {
             let _ = flows.del(&del).await;
         });

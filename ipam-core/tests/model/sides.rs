@@ -173,7 +173,7 @@ pub(crate) fn learn(world: &mut World, process: usize, ask: &Ask, reply: &Reply)
     let mine =
         |allocation: &Allocation| process == crate::world::CONTROLLER || allocation.node.name == node_name(process);
     match (ask, reply) {
-        (_, Reply::Reserved(Reserved::Created(stored))) | (_, Reply::Advanced(stored)) => {
+        (_, Reply::Reserved(Reserved::Created(stored)) | Reply::Advanced(stored)) => {
             if mine(&stored.value) {
                 index.known.insert(stored.value.address, (**stored).clone());
             } else {

@@ -97,13 +97,15 @@ pub(crate) struct Op {
     pub(crate) sent: bool,
 }
 
+pub(crate) type Object = (Allocation, Version);
+
 /// One process's view of the allocations.
 #[derive(Default)]
 pub(crate) struct Index {
     pub(crate) known: BTreeMap<Address, Stored<Allocation>>,
     /// Deletions that the watch has not passed.
     pub(crate) tombs: BTreeMap<Address, u64>,
-    pub(crate) events: VecDeque<(u64, Address, Option<(Allocation, Version)>)>,
+    pub(crate) events: VecDeque<(u64, Address, Option<Object>)>,
 }
 
 pub(crate) struct World {
@@ -171,10 +173,10 @@ impl World {
     }
 
     /// Who watches it.
-    fn tell(&mut self, address: Address, before: Option<&str>, after: Option<(Allocation, Version)>, at: u64) {
+    fn tell(&mut self, address: Address, before: Option<&str>, after: Option<&Object>, at: u64) {
         for process in 0..PROCESSES {
             let sees = |node: &str| process == CONTROLLER || node == node_name(process);
-            let now = after.clone().filter(|(allocation, _)| sees(&allocation.node.name));
+            let now = after.filter(|(allocation, _)| sees(&allocation.node.name)).cloned();
             if now.is_some() || before.is_some_and(sees) {
                 self.index[process].events.push_back((at, address, now));
             }
@@ -187,7 +189,7 @@ impl World {
         }
         let version = self.version(None);
         self.allocations.insert(new.address, (new.clone(), version.clone()));
-        self.tell(new.address, None, Some((new, version.clone())), self.versions);
+        self.tell(new.address, None, Some(&(new, version.clone())), self.versions);
         Some(version)
     }
 
@@ -199,7 +201,7 @@ impl World {
         let (node, uid) = (before.node.name.clone(), version.uid.clone());
         let version = self.version(Some(&uid));
         self.allocations.insert(address, (next.clone(), version.clone()));
-        self.tell(address, Some(&node), Some((next, version.clone())), self.versions);
+        self.tell(address, Some(&node), Some(&(next, version.clone())), self.versions);
         Some(version)
     }
 
