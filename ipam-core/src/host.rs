@@ -96,3 +96,27 @@ steps! {
     /// Makes the endpoint follow.
     Follow,
 }
+
+impl<T: Host> Host for std::sync::Arc<T> {
+    fn now(&self) -> Duration {
+        T::now(self)
+    }
+    async fn sleep(&self, time: Duration) {
+        T::sleep(self, time).await;
+    }
+    fn random(&self) -> u128 {
+        T::random(self)
+    }
+    async fn kept(&self, pod_uid: &str, interface: &str) -> Kept {
+        T::kept(self, pod_uid, interface).await
+    }
+    async fn keep(&self, pod_uid: &str, result: &Interface) {
+        T::keep(self, pod_uid, result).await;
+    }
+    async fn sandbox_gone(&self, allocation: &Allocation) -> bool {
+        T::sandbox_gone(self, allocation).await
+    }
+    async fn at(&self, step: Step) {
+        T::at(self, step).await;
+    }
+}

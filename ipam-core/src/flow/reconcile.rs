@@ -42,8 +42,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         if stored.value.provider.is_some() {
             if self.is_settled(&stored).await? { self.free(stored, Then::Delete).await } else { Ok(()) }
         } else {
-            self.host.at(Step::LookAtSandbox).await;
-            if self.host.sandbox_gone(&stored.value).await { self.remove(&stored).await } else { Ok(()) }
+            if self.sandbox_gone(&stored.value).await { self.remove(&stored).await } else { Ok(()) }
         }
     }
 
@@ -52,8 +51,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         if stored.value.detached {
             return Ok(());
         }
-        self.host.at(Step::LookAtSandbox).await;
-        if self.host.sandbox_gone(&stored.value).await { self.detach(stored).await } else { Ok(()) }
+        if self.sandbox_gone(&stored.value).await { self.detach(stored).await } else { Ok(()) }
     }
 
     /// An orphan of a living pod, or one that is in order.
@@ -98,8 +96,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         if !kept {
             return false;
         }
-        self.host.at(Step::LookAtSandbox).await;
-        !self.host.sandbox_gone(allocation).await
+        !self.sandbox_gone(allocation).await
     }
 
     async fn has_another(&self, stored: &Stored<Allocation>) -> Result<bool, Stopped> {

@@ -72,8 +72,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         if !old.value.held() {
             return Err(NotYet::Releasing(address).into());
         }
-        self.host.at(Step::LookAtSandbox).await;
-        if old.value.pod.uid != add.pod.uid && !self.host.sandbox_gone(&old.value).await {
+        if old.value.pod.uid != add.pod.uid && !self.sandbox_gone(&old.value).await {
             return Err(NotYet::OldSandbox(address).into());
         }
         if old.value.provider.is_none() && add.parent.is_some() {
@@ -96,6 +95,15 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
                 self.store.retained(namespace, owner, pod).await.map_err(at(Step::ReadOwner))
             }
         }
+    }
+
+    /// Whether nothing uses it any more. An address that was moved to this node and never used has no sandbox.
+    pub(super) async fn sandbox_gone(&self, allocation: &Allocation) -> bool {
+        if allocation.container_id.is_empty() {
+            return true;
+        }
+        self.host.at(Step::LookAtSandbox).await;
+        self.host.sandbox_gone(allocation).await
     }
 
     /// Whether no earlier call for it can take effect any more.
