@@ -29,3 +29,7 @@ pub const INJECT_LABEL: &str = "cni.spidernet.io/inject";
 
 /// The value of [`INJECT_LABEL`] that the controller writes, and the only one that it removes.
 pub const INJECT_LABEL_VALUE: &str = "by-annotation";
+
+/// Annotation of addresses and endpoints: the resourceVersion that the last write replaced. It makes every write a new
+/// version: the API server drops one that changes nothing.
+pub const REPLACES: &str = "spiderpool.spidernet.io/replaces";

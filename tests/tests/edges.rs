@@ -4,14 +4,15 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use std::collections::BTreeSet;
 
 /// Crate, and what of ours it may use.
-const EDGES: [(&str, &[&str]); 7] = [
+const EDGES: [(&str, &[&str]); 8] = [
     ("proto", &[]),
     ("k8s-api", &[]),
     ("ipam-core", &[]),
+    ("store", &["ipam-core", "k8s-api"]),
     ("runtime", &[]),
     ("device-plugin", &["k8s-api", "proto", "runtime"]),
     ("webhook", &["ipam-core", "k8s-api", "runtime"]),
-    ("tests", &["k8s-api", "proto", "runtime"]),
+    ("tests", &["ipam-core", "k8s-api", "proto", "runtime", "store"]),
 ];
 
 /// Crates that only read values: no client, no socket, no spawning.
