@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Watch, lists and answers to own writes overtake one another. Since resourceVersions of a kind are ordered, each is judged
-//! by its number alone: what is older than what is known of an object, or of its end, is dropped.
+//! by its number alone: what is older than what is known is dropped.
 
 use crate::allocation::Object;
 use crate::lookup::Lookup;
@@ -15,17 +15,16 @@ use ipam_core::{Allocation, Stored};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How long the end of an object is remembered after the watch has shown it: longer than any answer is waited for.
-const MEMORY: Duration = Duration::from_mins(5);
-
 /// The newest of every allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     entries: BTreeMap<String, Entry>,
     pods: Lookup,
     containers: Lookup,
-    /// Objects that ended, by UID.
-    gone: BTreeMap<String, Gone>,
+    /// All that happened up to this version has been shown, by a list or by the watch.
+    shown: u64,
+    /// UIDs of own deletions that have not been shown yet, with the last version of each.
+    removed: BTreeMap<String, u64>,
 }
 
 #[derive(Debug)]
@@ -34,24 +33,12 @@ struct Entry {
     what: Result<Stored<Allocation>, String>,
 }
 
-/// The end of an object, or of its belonging here (a selector does not match it any more; it may come back).
-#[derive(Debug)]
-struct Gone {
-    /// Versions up to this one are of before.
-    until: u64,
-    /// The last version that was known.
-    last: u64,
-    /// When the watch, or a list, had passed it.
-    passed: Option<Duration>,
-}
-
 impl Index {
     /// An object as somebody has shown it. Whether that was news.
     pub(crate) fn put(&mut self, object: Object, now: Duration) -> bool {
         let Object { name, version, what } = object;
-        let ended = self.gone.get(&version.uid).is_some_and(|gone| version.resource <= gone.until);
         let known = self.entries.get(&name).is_some_and(|entry| version.resource <= entry.version.resource);
-        if ended || known {
+        if known || version.resource <= self.shown || self.removed.contains_key(&version.uid) {
             return false;
         }
         self.take(&name);
@@ -67,47 +54,40 @@ impl Index {
         true
     }
 
-    /// The watch shows that an object does not belong here any more, since that version.
-    pub(crate) fn delete(&mut self, name: &str, version: &Numbered, now: Duration) -> bool {
-        self.forget_old(now);
-        self.end(&version.uid, Gone { until: version.resource, last: version.resource, passed: Some(now) });
+    /// The watch has shown all up to this version.
+    pub(crate) fn passed(&mut self, version: u64) {
+        self.shown = self.shown.max(version);
+    }
+
+    /// An object ended at that version, or left this node; it may come back to it.
+    pub(crate) fn delete(&mut self, name: &str, version: &Numbered) -> bool {
+        self.removed.retain(|uid, last| *uid != version.uid || *last > version.resource);
         let ours = |entry: &Entry| entry.version.uid == version.uid && entry.version.resource <= version.resource;
         self.entries.get(name).is_some_and(ours) && self.take(name)
     }
 
     /// An object is deleted for good, as the answer to an own request says. The watch may still show it for a while.
     pub(crate) fn removed(&mut self, name: &str, version: &Numbered) -> bool {
-        self.end(&version.uid, Gone { until: u64::MAX, last: version.resource, passed: None });
-        self.entries.get(name).is_some_and(|entry| entry.version.uid == version.uid) && self.take(name)
+        // An older one of another UID had ended before this one could be.
+        let here = |entry: &Entry| entry.version.uid == version.uid || entry.version.resource < version.resource;
+        let here = self.entries.get(name).is_some_and(here);
+        if here || version.resource > self.shown {
+            self.removed.insert(version.uid.clone(), version.resource);
+        }
+        here && self.take(name)
     }
 
     /// A list of that version is complete; it had these UIDs and no others.
-    pub(crate) fn sweep(&mut self, listed: &BTreeSet<String>, version: u64, now: Duration) -> bool {
+    pub(crate) fn sweep(&mut self, listed: &BTreeSet<String>, version: u64) -> bool {
         let absent = |entry: &Entry| entry.version.resource <= version && !listed.contains(&entry.version.uid);
         let absent = self.entries.iter().filter(|(_, entry)| absent(entry));
-        let absent: Vec<_> = absent.map(|(name, entry)| (name.clone(), entry.version.uid.clone())).collect();
-        for (name, uid) in &absent {
+        let absent: Vec<_> = absent.map(|(name, _)| name.clone()).collect();
+        for name in &absent {
             self.take(name);
-            self.end(uid, Gone { until: version, last: version, passed: Some(now) });
         }
-        for (uid, gone) in &mut self.gone {
-            if gone.last <= version && !listed.contains(uid) {
-                gone.passed.get_or_insert(now);
-            }
-        }
-        self.forget_old(now);
+        self.removed.retain(|uid, last| *last > version || listed.contains(uid));
+        self.passed(version);
         !absent.is_empty()
-    }
-
-    fn end(&mut self, uid: &str, end: Gone) {
-        let gone = self.gone.entry(uid.to_owned()).or_insert(Gone { until: 0, last: 0, passed: None });
-        gone.until = gone.until.max(end.until);
-        gone.last = gone.last.max(end.last);
-        gone.passed = gone.passed.max(end.passed);
-    }
-
-    fn forget_old(&mut self, now: Duration) {
-        self.gone.retain(|_, gone| gone.passed.is_none_or(|at| now.saturating_sub(at) < MEMORY));
     }
 
     fn take(&mut self, name: &str) -> bool {

@@ -38,7 +38,7 @@ impl Shared {
         let stored = {
             let mut index = self.index();
             let changed = match &value {
-                Ok(value) if elsewhere(value) => index.delete(&name, &version, now),
+                Ok(value) if elsewhere(value) => index.delete(&name, &version),
                 _ => index.put(object, now),
             };
             let seen = index.get(&name).filter(|stored| stored.version == version.version()).map(|stored| stored.seen);
@@ -51,8 +51,13 @@ impl Shared {
 
     /// The watch does not show it any more.
     pub(crate) fn delete(&self, name: &str, version: &Numbered) {
-        let changed = self.index().delete(name, version, (self.clock)());
+        let changed = self.index().delete(name, version);
         self.tell(changed);
+    }
+
+    /// The watch has shown all up to this version.
+    pub(crate) fn passed(&self, version: u64) {
+        self.index().passed(version);
     }
 
     /// It is deleted for good.
@@ -63,7 +68,7 @@ impl Shared {
 
     /// A whole list has been put.
     pub(crate) fn listed(&self, uids: &BTreeSet<String>, version: u64) {
-        self.index().sweep(uids, version, (self.clock)());
+        self.index().sweep(uids, version);
         self.editions.send_modify(|edition| *edition = Edition { synced: true, number: edition.number + 1 });
     }
 

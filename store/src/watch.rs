@@ -76,8 +76,7 @@ async fn list(caller: &Caller, shared: &Shared) -> Result<String, StoreError> {
         match page.metadata.continue_.filter(|next| !next.is_empty()) {
             Some(next) => wanted = wanted.continue_token(&next),
             None => {
-                let of =
-                    number(&version).ok_or_else(|| StoreError::Unknown(format!("a list of version {version:?}")))?;
+                let of = numbered(&version)?;
                 shared.listed(&uids, of);
                 return Ok(version);
             }
@@ -118,23 +117,28 @@ async fn watch(caller: &Caller, shared: &Shared, version: &mut String, troubles:
                 let resource = object.version.resource;
                 // What cannot be read has been told.
                 let _ = shared.put(object);
-                resource.to_string()
+                resource
             }),
             WatchEvent::Deleted(object) => Numbered::of(&object.metadata).map(|of| {
                 shared.delete(object.metadata.name.as_deref().unwrap_or_default(), &of);
-                of.resource.to_string()
+                of.resource
             }),
-            WatchEvent::Bookmark(bookmark) => Ok(bookmark.metadata.resource_version),
+            WatchEvent::Bookmark(bookmark) => numbered(&bookmark.metadata.resource_version),
             WatchEvent::Error(status) => return failed(&kube::Error::Api(status)),
         };
         match shown {
             Ok(shown) => {
-                *version = shown;
+                shared.passed(shown);
+                *version = shown.to_string();
                 troubles.over();
             }
             Err(error) => return End::Failed(error.to_string()),
         }
     }
+}
+
+fn numbered(version: &str) -> Result<u64, StoreError> {
+    number(version).ok_or_else(|| StoreError::Unknown(format!("a resourceVersion that is no number: {version:?}")))
 }
 
 fn failed(error: &kube::Error) -> End {

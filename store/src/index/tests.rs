@@ -56,21 +56,22 @@ fn an_own_deletion_is_remembered_until_the_watch_has_passed_it() {
     index.put(object(A, "a", 5), NOW);
     assert!(index.removed(A, &numbered("a", 5)));
     assert!(!index.put(object(A, "a", 6), NOW), "the watch still shows it");
-    assert!(!index.sweep(&["a".to_owned()].into(), 6, NOW), "as does a list that is older");
-    assert!(index.gone["a"].passed.is_none());
-    index.forget_old(NOW + MEMORY);
+    assert!(!index.sweep(&["a".to_owned()].into(), 6), "as does a list that is older");
     assert!(index.put(object(A, "b", 8), NOW), "the next object of the name is another");
-    index.delete(A, &numbered("a", 7), NOW * 2);
+    index.delete(A, &numbered("a", 7));
+    index.passed(7);
     assert_eq!(versions(&index), [("b".to_owned(), 8)]);
-    assert!(!index.put(object(A, "a", 6), NOW * 2));
-    index.forget_old(NOW * 2 + MEMORY);
-    assert!(index.gone.is_empty(), "in the end it is forgotten");
+    assert!(!index.put(object(A, "a", 6), NOW));
+    assert!(index.removed.is_empty(), "what has been passed is forgotten");
+    index.removed(A, &numbered("a", 5));
+    assert!(index.removed.is_empty(), "also if the answer comes late");
 }
 
 #[test]
 fn a_late_answer_does_not_bring_back_what_others_deleted() {
     let mut index = Index::default();
-    index.delete(A, &numbered("a", 7), NOW);
+    index.delete(A, &numbered("a", 7));
+    index.passed(7);
     assert!(!index.put(object(A, "a", 6), NOW));
     assert!(index.put(object(A, "a", 8), NOW), "but what came back to this node is back");
 }
@@ -81,9 +82,10 @@ fn a_list_takes_away_what_it_does_not_have_unless_that_is_newer() {
     index.put(object("10.0.0.1", "a", 5), NOW);
     index.put(object("10.0.0.2", "b", 6), NOW);
     index.put(object("10.0.0.3", "c", 20), NOW);
-    assert!(index.sweep(&["b".to_owned()].into(), 10, NOW));
+    assert!(index.sweep(&["b".to_owned()].into(), 10));
     assert_eq!(versions(&index), [("b".to_owned(), 6), ("c".to_owned(), 20)]);
     assert!(!index.put(object("10.0.0.1", "a", 5), NOW));
+    assert!(!index.put(object("10.0.0.4", "d", 9), NOW), "an answer about what had ended before the list");
 }
 
 #[test]
@@ -244,8 +246,9 @@ impl World {
                 if there {
                     self.index.put(object(&name(which), &uid, resource), now);
                 } else {
-                    self.index.delete(&name(which), &numbered(&uid, resource), now);
+                    self.index.delete(&name(which), &numbered(&uid, resource));
                 }
+                self.index.passed(resource);
             }
             Step::List => {
                 let now = self.now();
@@ -254,7 +257,7 @@ impl World {
                 for (which, uid, resource) in &here {
                     self.index.put(object(&name(*which), uid, *resource), now);
                 }
-                self.index.sweep(&here.into_iter().map(|(_, uid, _)| uid).collect(), self.revision, now);
+                self.index.sweep(&here.into_iter().map(|(_, uid, _)| uid).collect(), self.revision);
                 self.watched = self.events.len();
             }
         }
@@ -262,7 +265,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
     /// Whatever overtakes what: once all has arrived, the index is the server's state.
     #[test]
     fn the_index_ends_as_the_server(steps in prop::collection::vec(step(), 0..60)) {
@@ -279,8 +282,6 @@ proptest! {
         let there = world.objects.values().filter(|(.., here)| *here);
         let there: BTreeMap<_, _> = there.map(|(uid, resource, _)| (uid.clone(), *resource)).collect();
         prop_assert_eq!(versions(&world.index).into_iter().collect::<BTreeMap<_, _>>(), there);
-        world.index.sweep(&world.objects.values().map(|(uid, ..)| uid.clone()).collect(), world.revision, world.now());
-        world.index.forget_old(world.now() + MEMORY);
-        prop_assert!(world.index.gone.is_empty(), "{:?}", world.index.gone);
+        prop_assert!(world.index.removed.is_empty(), "{:?}", world.index.removed);
     }
 }
