@@ -16,8 +16,6 @@ pub struct Endpoint {
     pub goes_with: Option<String>,
     /// One entry an interface.
     pub interfaces: Vec<Interface>,
-    /// New in a write that only has to make a new version.
-    pub fence: Option<String>,
 }
 
 /// One interface of a pod.

@@ -43,7 +43,8 @@ pub trait Store: Send + Sync {
         namespace: &str,
         name: &str,
     ) -> impl Future<Output = Result<Option<Stored<Endpoint>>, StoreError>> + Send;
-    /// Creates an endpoint (`None`: there must be none), or replaces the one of that version.
+    /// Creates an endpoint (`None`: there must be none), or replaces the one of that version. Makes a new version even if
+    /// nothing differs: a publish that is on its way is a conflict then.
     fn publish(
         &self,
         version: Option<&Version>,

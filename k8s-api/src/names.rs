@@ -45,3 +45,7 @@ pub const NAMESPACE_POOLS: [&str; 2] =
 
 /// Finalizer of a pool of which pods may have addresses.
 pub const POOL_FINALIZER: &str = "spiderpool.spidernet.io";
+
+/// Annotation of addresses and endpoints: the resourceVersion that the last write replaced. It makes every write a new
+/// version: the API server drops one that changes nothing.
+pub const REPLACES: &str = "spiderpool.spidernet.io/replaces";

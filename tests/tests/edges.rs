@@ -8,11 +8,12 @@ const EDGES: [(&str, &[&str]); 8] = [
     ("proto", &[]),
     ("k8s-api", &[]),
     ("ipam-core", &[]),
+    ("store", &["ipam-core", "k8s-api"]),
     ("runtime", &[]),
     ("device-plugin", &["ipam-core", "k8s-api", "proto", "runtime"]),
     ("cni", &["proto"]),
     ("webhook", &["ipam-core", "k8s-api", "runtime"]),
-    ("tests", &["k8s-api", "proto", "runtime"]),
+    ("tests", &["ipam-core", "k8s-api", "proto", "runtime", "store"]),
 ];
 
 /// Crates that only read values: no client, no socket, no spawning.

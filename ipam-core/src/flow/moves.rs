@@ -79,7 +79,6 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             pod: pod.clone(),
             node: held.node.name.clone(),
             interfaces: Vec::new(),
-            fence: Some(self.fresh()),
             ..found.value
         };
         self.host.at(Step::Follow).await;

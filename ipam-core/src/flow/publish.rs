@@ -19,7 +19,6 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             owner: pod.facts.owner.clone(),
             goes_with: (!pod.retained).then(|| pod.facts.uid.clone()),
             interfaces,
-            fence: None,
         };
         self.host.at(Step::Publish).await;
         let version = before.map(|before| &before.version);
@@ -35,18 +34,16 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         self.host.at(Step::ReadEndpoint).await;
         let found = self.store.endpoint(&pod.namespace, &pod.name).await.map_err(at(Step::ReadEndpoint))?;
         self.host.at(Step::Withdraw).await;
-        let fence = Some(self.fresh());
         if let Some(found) = found {
             let mut endpoint = found.value;
             let shown = endpoint.entry(allocation).map(|entry| entry.name.clone());
             endpoint.interfaces.retain(|entry| Some(&entry.name) != shown.as_ref());
-            endpoint.fence = fence;
             self.store.publish(Some(&found.version), endpoint).await.map_err(at(Step::Withdraw))?;
             return Ok(shown.is_some());
         }
         let goes_with = Some(pod.uid.clone());
         let (pod, node) = (pod.clone(), allocation.node.name.clone());
-        let empty = Endpoint { pod, node, owner: None, goes_with, interfaces: Vec::new(), fence };
+        let empty = Endpoint { pod, node, owner: None, goes_with, interfaces: Vec::new() };
         match self.store.publish(None, empty).await {
             // A namespace that is going, or gone, takes no publish either.
             Ok(_) | Err(StoreError::Gone | StoreError::Refused(_)) => Ok(false),

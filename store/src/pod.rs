@@ -1,0 +1,103 @@
+//! What a pod says about itself, read live.
+//!
+//! A pod costs one read. Whether its namespace is going is asked at most once in a few seconds for each namespace: a pod of
+//! one that goes is marked itself a moment later, so that what is a little old does no harm. Watching all namespaces on every
+//! node would cost far more than these reads.
+
+use crate::call::Caller;
+use crate::object::Numbered;
+use crate::owner::{Owners, controller};
+use crate::path;
+use ipam_core::{PodFacts, StoreError};
+use kube::api::{GetParams, ObjectMeta};
+use kube::core::Request;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+const CONFIG_HASH: &str = "kubernetes.io/config.hash";
+const NAMESPACE_KNOWN: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize)]
+struct Pod {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    #[serde(default)]
+    node_name: String,
+}
+
+#[derive(Deserialize, Default)]
+struct Status {
+    #[serde(default)]
+    phase: String,
+}
+
+/// An object of which its metadata are enough.
+#[derive(Deserialize)]
+pub(crate) struct Metadata {
+    pub(crate) metadata: ObjectMeta,
+}
+
+/// Which namespaces are going, as of a moment ago.
+#[derive(Default)]
+pub(crate) struct Namespaces(Mutex<BTreeMap<String, (Instant, bool)>>);
+
+pub(crate) async fn facts(
+    caller: &Caller,
+    namespaces: &Namespaces,
+    owners: &Owners,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<PodFacts>, StoreError> {
+    let asked = path::within("v1", namespace, "pods")?.get(path::name(name)?, &GetParams::default());
+    let (pod, going) = tokio::join!(caller.find::<Pod>(asked), namespaces.going(caller, namespace));
+    let (Some(Pod { metadata, spec, status }), namespace_terminating) = (pod?, going?) else { return Ok(None) };
+    let uid = Numbered::of(&metadata)?.uid;
+    let owner = match controller(&metadata) {
+        Some(direct) => Some(owners.top(caller, namespace, direct).await?),
+        None => None,
+    };
+    let annotations = metadata.annotations.unwrap_or_default();
+    Ok(Some(PodFacts {
+        uid,
+        config_hash: annotations.get(CONFIG_HASH).cloned(),
+        node: spec.node_name,
+        labels: metadata.labels.unwrap_or_default(),
+        annotations,
+        terminating: metadata.deletion_timestamp.is_some(),
+        terminal: ["Succeeded", "Failed"].contains(&status.phase.as_str()),
+        namespace_terminating,
+        owner,
+    }))
+}
+
+impl Namespaces {
+    async fn going(&self, caller: &Caller, namespace: &str) -> Result<bool, StoreError> {
+        if let Some(known) = self.known(namespace) {
+            return Ok(known);
+        }
+        let asked = Request::new("/api/v1/namespaces").get_metadata(path::name(namespace)?, &GetParams::default());
+        let found = caller.find::<Metadata>(asked).await?;
+        let going = found.is_none_or(|found| found.metadata.deletion_timestamp.is_some());
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, (at, _)| at.elapsed() < NAMESPACE_KNOWN);
+        known.insert(namespace.to_owned(), (Instant::now(), going));
+        Ok(going)
+    }
+
+    fn known(&self, namespace: &str) -> Option<bool> {
+        // An insertion is whole or not at all.
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(namespace).filter(|(at, _)| at.elapsed() < NAMESPACE_KNOWN).map(|(_, going)| *going)
+    }
+}
