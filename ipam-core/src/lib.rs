@@ -33,8 +33,8 @@ pub use allocation::{
 pub use choice::{Catalog, Named, Pool, Request, Rule, Rules, Source, choose};
 pub use endpoint::{Assigned, Endpoint, Interface, Route};
 pub use flow::{
-    Add, AddError, Answer, Candidate, Del, Failed, Flows, Me, NoPool, NotYet, Parent, Pools, Stopped, Successor, Undo,
-    Wanted,
+    Add, AddError, Answer, Candidate, Chosen, Del, Failed, Flows, Me, NoPool, NotYet, Parent, Pools, Stopped,
+    Successor, Undo, Wanted,
 };
 pub use host::{Host, Kept, Step};
 pub use provider::{Bound, Call, Outcome, Provider};

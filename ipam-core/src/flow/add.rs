@@ -2,7 +2,7 @@
 
 use super::free::Undo;
 use super::locks::Lock;
-use super::{Add, AddError, Answer, Candidate, Flows, NotYet, Pools, Stopped, Wanted, at};
+use super::{Add, AddError, Answer, Candidate, Chosen, Flows, NotYet, Pools, Stopped, Wanted, at};
 use crate::{
     Allocation, Endpoint, Family, Host, Interface, Kept, PodFacts, Provider, Step, Store, StoreError, Stored, Then,
 };
@@ -106,10 +106,11 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             }
             return Ok(self.keep(add, entry).await);
         }
-        let wanted = match pools.wanted(&pod.facts) {
+        let chosen = match pools.wanted(&pod.facts) {
             Err(none) if mine.is_empty() => return Err(AddError::NoPool(none).into()),
-            wanted => wanted.unwrap_or_default(),
+            chosen => chosen.unwrap_or_default(),
         };
+        let wanted = &chosen.wanted;
         let families: BTreeSet<Family> =
             wanted.iter().map(|one| one.family).chain(mine.iter().map(|one| one.value.address.family())).collect();
         let mut ready = Vec::with_capacity(families.len());
@@ -122,7 +123,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
                 (None, None) => {}
             }
         }
-        self.finish(&pod, ready).await
+        self.finish(&pod, &chosen, ready).await
     }
 
     async fn read_pod<'a>(&self, add: &'a Add, pools: &'a dyn Pools) -> Result<Pod<'a>, AddError> {
@@ -190,8 +191,8 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     }
 
     /// Asks the cloud where it has to be asked, shows all of it, and answers.
-    async fn finish(&self, pod: &Pod<'_>, ready: Vec<Ready>) -> Result<Answer, Problem> {
-        let mut entry = pod.blank();
+    async fn finish(&self, pod: &Pod<'_>, chosen: &Chosen, ready: Vec<Ready>) -> Result<Answer, Problem> {
+        let mut entry = pod.blank(chosen);
         for one in ready {
             let own = match one {
                 Ready::Known(own, binding) => {

@@ -75,12 +75,8 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         if facts.is_some_and(|facts| facts.is(&found.value.pod.uid)) {
             return Ok(());
         }
-        let endpoint = Endpoint {
-            pod: pod.clone(),
-            node: held.node.name.clone(),
-            interfaces: Vec::new(),
-            ..found.value
-        };
+        let endpoint =
+            Endpoint { pod: pod.clone(), node: held.node.name.clone(), interfaces: Vec::new(), ..found.value };
         self.host.at(Step::Follow).await;
         self.store.publish(Some(&found.version), endpoint).await.map_err(at(Step::Follow))?;
         Ok(())

@@ -1,7 +1,7 @@
 //! Showing addresses on the endpoint, and taking them off.
 
 use super::add::Pod;
-use super::{Candidate, Flows, Stopped, at};
+use super::{Candidate, Chosen, Flows, Stopped, at};
 use crate::{Address, Allocation, Assigned, Endpoint, Host, Interface, Provider, Step, Store, StoreError, Stored};
 
 impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
@@ -54,14 +54,14 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
 
 impl Pod<'_> {
     /// An entry of the interface that shows nothing yet.
-    pub(super) fn blank(&self) -> Interface {
+    pub(super) fn blank(&self, chosen: &Chosen) -> Interface {
         Interface {
             name: self.add.interface.clone(),
             addresses: Vec::new(),
             vlan: None,
             mac: None,
-            clean_gateway: self.add.clean_gateway,
-            routes: Vec::new(),
+            clean_gateway: chosen.clean_gateway.unwrap_or(self.add.clean_gateway),
+            routes: chosen.routes.clone(),
             bind_id: None,
         }
     }

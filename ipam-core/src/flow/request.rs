@@ -35,6 +35,17 @@ pub struct Parent {
     pub mac: String,
 }
 
+/// What is chosen for an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// At most one of each family.
+    pub wanted: Vec<Wanted>,
+    /// The pod's wish about the default route; counts instead of the network's.
+    pub clean_gateway: Option<bool>,
+    /// The pod's own routes, besides those of its pools.
+    pub routes: Vec<Route>,
+}
+
 /// One address that an interface shall have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -47,7 +58,7 @@ pub struct Wanted {
 /// The pools as the process knows them.
 pub trait Pools: Sync {
     /// The addresses that an interface of this pod shall have. Asked when it has none yet.
-    fn wanted(&self, pod: &PodFacts) -> Result<Vec<Wanted>, NoPool>;
+    fn wanted(&self, pod: &PodFacts) -> Result<Chosen, NoPool>;
     /// A pool, whether or not it would be chosen now: addresses stay with their pods while pools are edited.
     fn of(&self, pool: &str) -> Option<Candidate>;
 }

@@ -5,7 +5,7 @@ use crate::sides::{Reply, Side, TASK, happen, learn, unknown};
 use crate::world::{Ask, CONTROLLER, INTERFACE, POOL, PROCESSES, Phase, Pod, Sandbox, Setup, Up, World, node_name};
 use futures::task::noop_waker_ref;
 use ipam_core::{
-    Add, Address, Bound, Candidate, Del, Family, Flows, Me, NoPool, Node, Outcome, Parent, Pools, Ranges, Step,
+    Add, Address, Bound, Candidate, Chosen, Del, Family, Flows, Me, NoPool, Node, Outcome, Parent, Pools, Ranges, Step,
     StoreError, Subnet, Successor, Wanted,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,8 +37,9 @@ pub(crate) struct Driver {
 struct ThePools(u32);
 
 impl Pools for ThePools {
-    fn wanted(&self, _: &ipam_core::PodFacts) -> Result<Vec<Wanted>, NoPool> {
-        Ok(vec![Wanted { family: Family::V4, candidates: self.of(POOL).into_iter().collect() }])
+    fn wanted(&self, _: &ipam_core::PodFacts) -> Result<Chosen, NoPool> {
+        let wanted = Wanted { family: Family::V4, candidates: self.of(POOL).into_iter().collect() };
+        Ok(Chosen { wanted: vec![wanted], ..Chosen::default() })
     }
     fn of(&self, pool: &str) -> Option<Candidate> {
         let subnet: Subnet = "10.0.0.0/24".parse().expect("a subnet");
