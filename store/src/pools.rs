@@ -96,7 +96,8 @@ impl Pool {
 #[derive(Deserialize)]
 struct Names {
     metadata: Next,
-    items: Vec<Item>,
+    /// `null` where there is none.
+    items: Option<Vec<Item>>,
 }
 
 #[derive(Deserialize)]
@@ -127,7 +128,7 @@ async fn list(caller: &Caller, pool: &str) -> Result<Vec<Address>, StoreError> {
             }
             page => page?,
         };
-        for Item { metadata: Named { name } } in page.items {
+        for Item { metadata: Named { name } } in page.items.into_iter().flatten() {
             match name::address(&name) {
                 Some(address) => addresses.push(address),
                 None => tracing::warn!(allocation = name, pool, "is not named by an address"),
