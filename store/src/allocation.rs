@@ -125,7 +125,7 @@ fn spec(allocation: Allocation) -> IpAllocationSpec {
 
 /// Rounded up: a settling time that is too long costs time, one that is too short an address.
 fn milliseconds(time: Duration) -> i64 {
-    let more = u128::from(time.subsec_nanos() % 1_000_000 != 0);
+    let more = u128::from(!time.subsec_nanos().is_multiple_of(1_000_000));
     i64::try_from(time.as_millis() + more).unwrap_or(i64::MAX)
 }
 

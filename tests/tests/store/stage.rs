@@ -45,8 +45,8 @@ impl Stage {
         create(&self.admin, path, object).await
     }
 
-    pub async fn merge(&self, path: &str, patch: &Value) -> Answer {
-        merge(&self.admin, path, patch).await
+    pub async fn merge(&self, path: &str, change: &Value) -> Answer {
+        merge(&self.admin, path, change).await
     }
 }
 
@@ -54,9 +54,9 @@ pub async fn create(client: &Client, path: &str, object: &Value) -> Answer {
     send(client, "POST", path, "application/json", object.to_string().into_bytes()).await.expect("answers")
 }
 
-pub async fn merge(client: &Client, path: &str, patch: &Value) -> Answer {
-    let patch = patch.to_string().into_bytes();
-    send(client, "PATCH", path, "application/merge-patch+json", patch).await.expect("answers")
+pub async fn merge(client: &Client, path: &str, change: &Value) -> Answer {
+    let change = change.to_string().into_bytes();
+    send(client, "PATCH", path, "application/merge-patch+json", change).await.expect("answers")
 }
 
 pub async fn delete(client: &Client, path: &str) -> Answer {

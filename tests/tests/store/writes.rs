@@ -31,8 +31,8 @@ async fn an_address_is_given_once_and_every_write_is_a_new_version() {
     stage.get(&path("fd00-0000-0000-0000-0000-0000-0000-0001")).await.accepted();
     let again = reserved(&a, allocation("fd00::1", "a", "six")).await;
     assert_eq!(again, six, "after a lost answer it is ours as before, and was seen then");
-    assert_eq!(a.of_pod("six-uid"), [six.clone()]);
-    assert_eq!(a.of_container("six-sandbox"), [six.clone()]);
+    assert_eq!(a.of_pod("six-uid"), std::slice::from_ref(&six));
+    assert_eq!(a.of_container("six-sandbox"), std::slice::from_ref(&six));
     let mut other = allocation("fd00::1", "a", "six");
     other.flow_id = "another".to_owned();
     assert_eq!(a.reserve(other).await, Ok(Reserved::Taken));
