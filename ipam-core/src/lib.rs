@@ -40,5 +40,5 @@ pub use host::{Host, Kept, Step};
 pub use provider::{Bound, Call, Outcome, Provider};
 pub use range::{InvalidRange, Range};
 pub use ranges::Ranges;
-pub use store::{PodFacts, Reserved, Store, StoreError};
+pub use store::{NamespaceFacts, PodFacts, Reserved, Store, StoreError};
 pub use subnet::{InvalidSubnet, Subnet};

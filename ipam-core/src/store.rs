@@ -3,6 +3,7 @@
 use crate::{Address, Allocation, Endpoint, Owner, Stored, Version};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The API server, as the flows need it. An agent's store knows the allocations of its own node (the *index*): the first list
@@ -88,10 +89,21 @@ pub struct PodFacts {
     pub terminating: bool,
     /// Its phase is Succeeded or Failed.
     pub terminal: bool,
-    /// Its namespace is going.
-    pub namespace_terminating: bool,
+    /// Its namespace, as of a moment ago.
+    pub namespace: Arc<NamespaceFacts>,
     /// Its top controller: the Deployment of a `ReplicaSet`, the `CronJob` of a Job.
     pub owner: Option<Owner>,
+}
+
+/// What a namespace says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceFacts {
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// It is going, or gone.
+    pub terminating: bool,
 }
 
 impl PodFacts {

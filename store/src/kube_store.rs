@@ -42,7 +42,6 @@ impl KubeStore {
     ///
     /// Each request ends after `deadline`; a write whose outcome is unknown is followed by one read, so that a call takes
     /// twice as long at the most.
-    #[must_use]
     pub fn new(
         client: Client,
         scope: Scope,

@@ -8,12 +8,12 @@ use crate::call::Caller;
 use crate::object::Numbered;
 use crate::owner::{Owners, controller};
 use crate::path;
-use ipam_core::{PodFacts, StoreError};
+use ipam_core::{NamespaceFacts, PodFacts, StoreError};
 use kube::api::{GetParams, ObjectMeta};
 use kube::core::Request;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -48,9 +48,9 @@ pub(crate) struct Metadata {
     pub(crate) metadata: ObjectMeta,
 }
 
-/// Which namespaces are going, as of a moment ago.
+/// Namespaces as of a moment ago.
 #[derive(Default)]
-pub(crate) struct Namespaces(Mutex<BTreeMap<String, (Instant, bool)>>);
+pub(crate) struct Namespaces(Mutex<BTreeMap<String, (Instant, Arc<NamespaceFacts>)>>);
 
 pub(crate) async fn facts(
     caller: &Caller,
@@ -60,8 +60,8 @@ pub(crate) async fn facts(
     name: &str,
 ) -> Result<Option<PodFacts>, StoreError> {
     let asked = path::within("v1", namespace, "pods")?.get(path::name(name)?, &GetParams::default());
-    let (pod, going) = tokio::join!(caller.find::<Pod>(asked), namespaces.going(caller, namespace));
-    let (Some(Pod { metadata, spec, status }), namespace_terminating) = (pod?, going?) else { return Ok(None) };
+    let (pod, facts) = tokio::join!(caller.find::<Pod>(asked), namespaces.facts(caller, namespace));
+    let (Some(Pod { metadata, spec, status }), facts) = (pod?, facts?) else { return Ok(None) };
     let uid = Numbered::of(&metadata)?.uid;
     let owner = match controller(&metadata) {
         Some(direct) => Some(owners.top(caller, namespace, direct).await?),
@@ -76,28 +76,34 @@ pub(crate) async fn facts(
         annotations,
         terminating: metadata.deletion_timestamp.is_some(),
         terminal: ["Succeeded", "Failed"].contains(&status.phase.as_str()),
-        namespace_terminating,
+        namespace: facts,
         owner,
     }))
 }
 
 impl Namespaces {
-    async fn going(&self, caller: &Caller, namespace: &str) -> Result<bool, StoreError> {
+    async fn facts(&self, caller: &Caller, namespace: &str) -> Result<Arc<NamespaceFacts>, StoreError> {
         if let Some(known) = self.known(namespace) {
             return Ok(known);
         }
         let asked = Request::new("/api/v1/namespaces").get_metadata(path::name(namespace)?, &GetParams::default());
         let found = caller.find::<Metadata>(asked).await?;
-        let going = found.is_none_or(|found| found.metadata.deletion_timestamp.is_some());
+        let facts =
+            found.map_or(NamespaceFacts { terminating: true, ..NamespaceFacts::default() }, |found| NamespaceFacts {
+                terminating: found.metadata.deletion_timestamp.is_some(),
+                labels: found.metadata.labels.unwrap_or_default(),
+                annotations: found.metadata.annotations.unwrap_or_default(),
+            });
+        let facts = Arc::new(facts);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (at, _)| at.elapsed() < NAMESPACE_KNOWN);
-        known.insert(namespace.to_owned(), (Instant::now(), going));
-        Ok(going)
+        known.insert(namespace.to_owned(), (Instant::now(), Arc::clone(&facts)));
+        Ok(facts)
     }
 
-    fn known(&self, namespace: &str) -> Option<bool> {
+    fn known(&self, namespace: &str) -> Option<Arc<NamespaceFacts>> {
         // An insertion is whole or not at all.
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(namespace).filter(|(at, _)| at.elapsed() < NAMESPACE_KNOWN).map(|(_, going)| *going)
+        known.get(namespace).filter(|(at, _)| at.elapsed() < NAMESPACE_KNOWN).map(|(_, facts)| Arc::clone(facts))
     }
 }

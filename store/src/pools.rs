@@ -70,21 +70,21 @@ impl Pools {
 impl Pool {
     async fn addresses(
         &self,
-        list: impl AsyncFnOnce() -> Result<Vec<Address>, StoreError>,
+        ask: impl AsyncFnOnce() -> Result<Vec<Address>, StoreError>,
     ) -> Result<Vec<Address>, StoreError> {
         let asked = Instant::now();
         let waiting = Waiting::new(&self.waiting);
         let mut last = self.last.lock().await;
         drop(waiting);
-        let found = match last.found.take().filter(|_| last.began.is_some_and(|began| began >= asked)) {
-            Some(found) => found,
-            None => {
-                if let Some(began) = last.began {
-                    sleep_until(began + BETWEEN).await;
-                }
-                last.began = Some(Instant::now());
-                list().await
+        let shared = last.found.take().filter(|_| last.began.is_some_and(|began| began >= asked));
+        let found = if let Some(found) = shared {
+            found
+        } else {
+            if let Some(began) = last.began {
+                sleep_until(began + BETWEEN).await;
             }
+            last.began = Some(Instant::now());
+            ask().await
         };
         if self.waiting.load(Ordering::Relaxed) > 0 {
             last.found = Some(found.clone());
@@ -96,7 +96,8 @@ impl Pool {
 #[derive(Deserialize)]
 struct Names {
     metadata: Next,
-    items: Vec<Item>,
+    /// `null` where there is none.
+    items: Option<Vec<Item>>,
 }
 
 #[derive(Deserialize)]
@@ -127,10 +128,11 @@ async fn list(caller: &Caller, pool: &str) -> Result<Vec<Address>, StoreError> {
             }
             page => page?,
         };
-        for Item { metadata: Named { name } } in page.items {
-            match name::address(&name) {
-                Some(address) => addresses.push(address),
-                None => tracing::warn!(allocation = name, pool, "is not named by an address"),
+        for Item { metadata: Named { name } } in page.items.into_iter().flatten() {
+            if let Some(address) = name::address(&name) {
+                addresses.push(address);
+            } else {
+                tracing::warn!(allocation = name, pool, "is not named by an address");
             }
         }
         if page.metadata.next.is_empty() {
@@ -153,7 +155,9 @@ mod tests {
         let list = async || {
             begun.borrow_mut().push(first.elapsed().as_millis());
             sleep(Duration::from_millis(300)).await;
-            Ok(vec![Address::new(ipam_core::Family::V4, begun.borrow().len() as u128).expect("one")])
+            Ok(vec![
+                Address::new(ipam_core::Family::V4, u128::try_from(begun.borrow().len()).expect("few")).expect("one"),
+            ])
         };
         let ask = async |after: u64| {
             sleep(Duration::from_millis(after)).await;

@@ -73,14 +73,11 @@ async fn list(caller: &Caller, shared: &Shared) -> Result<String, StoreError> {
             let _ = shared.put(object);
         }
         let version = page.metadata.resource_version.unwrap_or_default();
-        match page.metadata.continue_.filter(|next| !next.is_empty()) {
-            Some(next) => wanted = wanted.continue_token(&next),
-            None => {
-                let of = numbered(&version)?;
-                shared.listed(&uids, of);
-                return Ok(version);
-            }
-        }
+        let Some(next) = page.metadata.continue_.filter(|next| !next.is_empty()) else {
+            shared.listed(&uids, numbered(&version)?);
+            return Ok(version);
+        };
+        wanted = wanted.continue_token(&next);
     }
 }
 

@@ -106,7 +106,7 @@ pub(crate) async fn remove(
         Ok(answer) => deleted(shared, address, version, &answer),
         Err(StoreError::Gone) => Err(ended(shared, address, version)),
         Err(StoreError::Unknown(why)) => match live(caller, address).await {
-            Ok(found) => match found.as_ref().map(|found| read(found)).transpose()? {
+            Ok(found) => match found.as_ref().map(read).transpose()? {
                 Some(object) if object.version.version() == *version => Err(StoreError::Unknown(why)),
                 Some(object) if object.version.uid == version.uid => {
                     // Another version is what the watch shows as well.

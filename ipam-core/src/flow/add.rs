@@ -138,7 +138,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         if facts.terminating || facts.terminal {
             return Err(dead("is ending"));
         }
-        if facts.namespace_terminating {
+        if facts.namespace.terminating {
             return Err(dead("goes with its namespace"));
         }
         self.host.at(Step::ReadEndpoint).await;

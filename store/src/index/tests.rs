@@ -101,7 +101,7 @@ fn what_cannot_be_read_is_told_and_found_nowhere() {
 }
 
 /// One thing that happens to the one server, or to what it tells us.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
     /// Somebody creates, changes or deletes, or moves it off the node and back.
     Create(usize),

@@ -220,7 +220,12 @@ fn the_controller_has_no_more_than_it_needs() {
         [
             r#""spidermultusconfigs" ["get","list","watch"]"#,
             r#""spiderippools" ["get","list","watch"]"#,
-            r#""spideripallocations" ["list"]"#,
+            r#""spideripallocations" ["get","list","watch","create","update","delete"]"#,
+            r#""spiderendpoints" ["get","create","patch"]"#,
+            r#""pods" ["get"]"#,
+            r#""replicasets" ["get"]"#,
+            r#""jobs" ["get"]"#,
+            r#""virtualmachines" ["get"]"#,
             r#""spidermultusconfigs/status" ["patch"]"#,
             r#""network-attachment-definitions" ["list","watch","create","patch","delete"]"#,
             r#""events" ["create","patch"]"#,
