@@ -219,8 +219,11 @@ fn the_controller_has_no_more_than_it_needs() {
         verbs,
         [
             r#""spidermultusconfigs" ["get","list","watch"]"#,
-            r#""spiderippools" ["get","list","watch"]"#,
-            r#""spideripallocations" ["list"]"#,
+            r#""spiderippools" ["get","list","watch","patch"]"#,
+            r#""spideripallocations" ["list","watch"]"#,
+            r#""spideripallocations" ["delete"]"#,
+            r#""pods" ["get"]"#,
+            r#""statefulsets" ["get"]"#,
             r#""spidermultusconfigs/status" ["patch"]"#,
             r#""network-attachment-definitions" ["list","watch","create","patch","delete"]"#,
             r#""events" ["create","patch"]"#,
