@@ -1,4 +1,4 @@
-//! How many nodes offer a resource now: for the warnings that an admission gives, and for nothing else.
+//! Nodes: how many offer a resource now, for the warnings that an admission gives; and which machines there are.
 
 use crate::injection::Offers;
 use crate::resilient::RENEW_SECONDS;
@@ -19,13 +19,38 @@ const PAGE: u32 = 50;
 /// Nothing depends on it being soon.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// What is on offer, `None` until every node was seen once; and the task that keeps it.
-pub(crate) fn watch(client: Client) -> (watch::Receiver<Option<Offers>>, impl Future<Output = Result<(), Infallible>>) {
-    let (offers, latest) = watch::channel(None);
-    (latest, run(client, offers))
+/// Taint by which a person states that a machine is off, so that what it had can be given to others.
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
+/// Every Node by its name.
+pub(crate) type Machines = BTreeMap<String, Machine>;
+
+/// What tells a machine from another of its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Machine {
+    pub(crate) uid: String,
+    pub(crate) out_of_service: bool,
 }
 
-async fn run(client: Client, offers: watch::Sender<Option<Offers>>) -> Result<(), Infallible> {
+/// What is on offer, and which machines there are; `None` until every node was seen once.
+#[derive(Clone, Debug)]
+pub(crate) struct Nodes {
+    pub(crate) offers: watch::Receiver<Option<Offers>>,
+    pub(crate) machines: watch::Receiver<Option<Machines>>,
+}
+
+/// The latest, and the task that keeps it.
+pub(crate) fn watch(client: Client) -> (Nodes, impl Future<Output = Result<(), Infallible>>) {
+    let (of_offers, offers) = watch::channel(None);
+    let (of_machines, machines) = watch::channel(None);
+    (Nodes { offers, machines }, run(client, of_offers, of_machines))
+}
+
+async fn run(
+    client: Client,
+    offers: watch::Sender<Option<Offers>>,
+    machines: watch::Sender<Option<Machines>>,
+) -> Result<(), Infallible> {
     let wanted = Config::default().timeout(RENEW_SECONDS).page_size(PAGE);
     let mut events = std::pin::pin!(watcher::watcher(Api::<Node>::all(client), wanted));
     let (mut nodes, mut listed) = (BTreeMap::new(), BTreeMap::new());
@@ -37,16 +62,16 @@ async fn run(client: Client, offers: watch::Sender<Option<Offers>>) -> Result<()
                 continue;
             }
             Ok(Event::InitApply(node)) => {
-                listed.insert(node.name_any(), offered(node));
+                listed.insert(node.name_any(), (machine(&node), offered(node)));
                 continue;
             }
             Ok(Event::InitDone) => (nodes, whole) = (std::mem::take(&mut listed), true),
             Ok(Event::Apply(node)) => {
-                let (name, offered) = (node.name_any(), offered(node));
-                if nodes.get(&name) == Some(&offered) {
+                let (name, now) = (node.name_any(), (machine(&node), offered(node)));
+                if nodes.get(&name) == Some(&now) {
                     continue;
                 }
-                nodes.insert(name, offered);
+                nodes.insert(name, now);
             }
             Ok(Event::Delete(node)) => drop(nodes.remove(&node.name_any())),
             Err(error) => {
@@ -62,9 +87,17 @@ async fn run(client: Client, offers: watch::Sender<Option<Offers>>) -> Result<()
         said.clear();
         if whole {
             offers.send_replace(Some(count(&nodes)));
+            let named = |(name, (machine, _)): (&String, &(Machine, Vec<String>))| (name.clone(), machine.clone());
+            machines.send_replace(Some(nodes.iter().map(named).collect()));
         }
     }
     Ok(())
+}
+
+fn machine(node: &Node) -> Machine {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+    let out_of_service = taints.into_iter().flatten().any(|taint| taint.key == OUT_OF_SERVICE);
+    Machine { uid: node.uid().unwrap_or_default(), out_of_service }
 }
 
 /// The extended resources of a node, of which it has more than none.
@@ -74,9 +107,9 @@ fn offered(node: Node) -> Vec<String> {
     allocatable.into_iter().filter(extended).map(|(name, _)| name).collect()
 }
 
-fn count(nodes: &BTreeMap<String, Vec<String>>) -> Offers {
+fn count(nodes: &BTreeMap<String, (Machine, Vec<String>)>) -> Offers {
     let mut offers = Offers::new();
-    for resource in nodes.values().flatten() {
+    for resource in nodes.values().flat_map(|(_, offered)| offered) {
         *offers.entry(resource.clone()).or_default() += 1;
     }
     offers

@@ -49,7 +49,7 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     let (index, watch_attachments) =
         attachments::watch(client.clone(), gate.hold("network attachments"), metrics.clone());
     let (namespaces, watch_namespaces) = namespaces::watch(client.clone(), gate.hold("namespaces"));
-    let (offers, watch_nodes) = nodes::watch(client.clone());
+    let (nodes, watch_nodes) = nodes::watch(client.clone());
     // Not waited for: pods are judged without.
     let recent = pools::Recent::default();
     let (known_pools, watch_pools) = pools::watch(client.clone(), recent.clone());
@@ -79,6 +79,7 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
     let keep_usage = usage::keep(usage::Inputs {
         client: client.clone(),
         pools: known_pools.clone(),
+        machines: nodes.machines,
         leading: leading.clone(),
         events,
     });
@@ -91,7 +92,7 @@ async fn serve(args: Daemon) -> anyhow::Result<()> {
         Beside { attachments: index.clone(), pools: known_pools, recent, recent_networks, client: client.clone() };
     let (of_objects, counted) = (conf.clone(), metrics.clone());
     let lookup = Lookup::new(index, Live::new(client, metrics.clone()));
-    let handler = Handler::new(conf, by_annotation, lookup, offers, metrics);
+    let handler = Handler::new(conf, by_annotation, lookup, nodes.offers, metrics);
     let objects = Objects::new(of_objects, beside, counted, &handler);
     let stop = tasks.stop();
     let serve = async move {

@@ -1,5 +1,6 @@
 //! Allocations and endpoints, as far as they matter here. One that cannot be read whole still counts.
 
+pub(super) use ipam_core::Owner;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -16,9 +17,14 @@ pub(super) struct Pod {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Allocation {
     pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) version: String,
     pub(super) pool: String,
     pub(super) address: String,
     pub(super) pod: Pod,
+    pub(super) owner: Option<Owner>,
+    pub(super) node: String,
+    pub(super) node_uid: String,
     pub(super) interface: String,
     pub(super) held: bool,
     /// Of the cloud's binding, if there may be one.
@@ -43,14 +49,25 @@ pub(super) struct Entry {
 impl Allocation {
     pub(super) fn of(object: &DynamicObject) -> Self {
         let text = |at: &str| text(&object.data, at);
+        let owner = |_: &Value| Owner {
+            api_version: text("/spec/owner/apiVersion"),
+            kind: text("/spec/owner/kind"),
+            name: text("/spec/owner/name"),
+            uid: text("/spec/owner/uid"),
+        };
         let pod =
             Pod { namespace: text("/spec/pod/namespace"), name: text("/spec/pod/name"), uid: text("/spec/pod/uid") };
         let provider = object.data.pointer("/spec/provider").filter(|provider| !provider.is_null());
         Self {
             name: object.name_any(),
+            uid: object.uid().unwrap_or_default(),
+            version: object.resource_version().unwrap_or_default(),
             pool: text("/spec/pool"),
             address: text("/spec/address"),
             pod,
+            owner: object.data.pointer("/spec/owner").filter(|owner| !owner.is_null()).map(owner),
+            node: text("/spec/node/name"),
+            node_uid: text("/spec/node/uid"),
             interface: text("/spec/interface"),
             held: text("/spec/state") == "Held",
             bind_id: provider.map(|_| text("/spec/provider/bindId")),

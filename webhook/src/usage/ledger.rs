@@ -111,6 +111,11 @@ impl Ledger {
         names.filter_map(|name| self.allocations.get(name)).map(|kept| &kept.allocation)
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Allocation> {
+        self.allocations.values().map(|kept| &kept.allocation)
+    }
+
     /// How many pods have an address of each pool; for tests that the books balance.
     #[cfg(test)]
     fn pools(&self) -> BTreeMap<&str, (usize, usize)> {

@@ -1,12 +1,15 @@
 //! Keeps the books while this controller leads, and does for pools what the plan says.
 
+use super::collect::collect;
 use super::facts::{Allocation, Endpoint};
+use super::garbage::Missed;
 use super::ledger::Ledger;
 use super::plan::{Memory, Next, Step, plan};
 use super::shown::Shown;
 use super::write::{Outcome, allocations, write};
 use crate::events::Events;
 use crate::lease::Leading;
+use crate::nodes::Machines;
 use crate::pools::{Index, Known, pools};
 use crate::resilient::{resilient, wanted};
 use futures::{Stream, StreamExt};
@@ -20,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// Between two looks at all pools: a burst of changes costs a few looks, not one each.
 const LOOK: Duration = Duration::from_millis(50);
@@ -28,11 +31,16 @@ const LOOK: Duration = Duration::from_millis(50);
 const IDLE: Duration = Duration::from_secs(10);
 /// After a write that failed.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Between two looks for what was left behind, and the longest that one may hold up the rest.
+const SWEEP: Duration = Duration::from_secs(10);
+const SWEEP_MAX: Duration = Duration::from_secs(3);
 
 /// What the loop works with.
 pub(crate) struct Inputs {
     pub(crate) client: Client,
     pub(crate) pools: watch::Receiver<Index>,
+    /// `None` until all are known.
+    pub(crate) machines: watch::Receiver<Option<Machines>>,
     pub(crate) leading: Leading,
     pub(crate) events: Events,
 }
@@ -47,7 +55,7 @@ pub(crate) async fn keep(mut inputs: Inputs) -> Result<(), Infallible> {
 }
 
 /// Until this controller leads no more.
-async fn lead(Inputs { client, pools, leading, events }: &mut Inputs) {
+async fn lead(Inputs { client, pools, machines, leading, events }: &mut Inputs) {
     let mut of_allocations = std::pin::pin!(events_of(client, &allocations(), "SpiderIPAllocations"));
     let endpoints = ApiResource::erase::<SpiderEndpoint>(&());
     let mut of_endpoints = std::pin::pin!(events_of(client, &endpoints, "SpiderEndpoints"));
@@ -55,6 +63,7 @@ async fn lead(Inputs { client, pools, leading, events }: &mut Inputs) {
     let mut memories: BTreeMap<String, Memory> = BTreeMap::new();
     let (mut changed, mut looked) = (true, Instant::now());
     let mut next = looked;
+    let (mut missed, mut swept) = (Missed::default(), looked);
     while leading.now() {
         let now = Instant::now();
         if books.are_whole() && (changed && looked <= now || next <= now) {
@@ -71,6 +80,19 @@ async fn lead(Inputs { client, pools, leading, events }: &mut Inputs) {
                 // What comes of it is planned anew.
                 next = next.min(Instant::now() + PAUSE);
             }
+            continue;
+        }
+        if books.are_whole() && swept + SWEEP <= now {
+            swept = now;
+            let known = machines.borrow().clone();
+            let suspects = known.map(|known| missed.suspects(books.ledger.all(), &known, now)).unwrap_or_default();
+            let sweep = async {
+                for suspect in &suspects {
+                    collect(client.clone(), suspect, leading).await;
+                }
+            };
+            // What is left is for the next.
+            let _ = timeout(SWEEP_MAX.min(leading.left()), sweep).await;
             continue;
         }
         let pause = if books.are_whole() && changed { looked } else { next.max(now + LOOK).min(now + IDLE) };
