@@ -9,7 +9,7 @@ const EDGES: [(&str, &[&str]); 7] = [
     ("k8s-api", &[]),
     ("ipam-core", &[]),
     ("runtime", &[]),
-    ("device-plugin", &["k8s-api", "proto", "runtime"]),
+    ("device-plugin", &["ipam-core", "k8s-api", "proto", "runtime"]),
     ("webhook", &["ipam-core", "k8s-api", "runtime"]),
     ("tests", &["k8s-api", "proto", "runtime"]),
 ];
