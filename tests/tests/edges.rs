@@ -4,7 +4,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use std::collections::BTreeSet;
 
 /// Crate, and what of ours it may use.
-const EDGES: [(&str, &[&str]); 8] = [
+const EDGES: [(&str, &[&str]); 9] = [
     ("proto", &[]),
     ("k8s-api", &[]),
     ("ipam-core", &[]),

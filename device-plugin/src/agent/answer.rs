@@ -39,7 +39,7 @@ pub(super) fn fault(error: &AddError) -> Fault {
         AddError::Store { .. } if error.again() => AGAIN,
         // The rest stays as it is until somebody changes pods, pools, cloud or rights.
         AddError::PodNotLive { .. } => 101,
-        AddError::NoPool(_) => 102,
+        AddError::NoPool(_) | AddError::PoolGone { .. } => 102,
         AddError::Full { .. } => 103,
         AddError::Budget { .. } => 104,
         AddError::Provider { .. } => 105,
