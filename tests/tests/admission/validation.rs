@@ -98,11 +98,7 @@ async fn the_quick_start_stays_as_it_is_written() {
             assert!(kept.body["metadata"]["finalizers"].is_null(), "{kept:?}");
             assert_eq!(kept.warnings, Vec::<String>::new());
             // As a tool does that writes the same manifest again.
-            let mut again = wanted.clone();
-            again["metadata"]["resourceVersion"] = kept.body["metadata"]["resourceVersion"].clone();
-            let path = format!("{POOLS}/pool-eth1");
-            let body = again.to_string().into_bytes();
-            let again = send(&stage.admin, "PUT", &path, JSON, body).await.expect("answers");
+            let again = stage.merge(&format!("{POOLS}/pool-eth1"), &wanted).await;
             assert_eq!(again.accepted()["metadata"]["generation"], 1, "nothing changed: {again:?}");
             assert_eq!(&again.body["metadata"]["labels"], labels);
         } else {
@@ -129,9 +125,21 @@ async fn pools_that_share_an_address_are_refused_at_once() {
         let wider = create(&stage, &pool(&format!("c{n}"), &format!("10.{n}.0.0/16"), &format!("10.{n}.1.1"))).await;
         let text = format!("overlap with IPPool a{n} which 'spec.subnet' is {subnet}");
         assert!(wider.refused().contains(&text), "{wider:?}");
-        // Apart in one subnet; and one that is gone is gone.
+        // Apart in one subnet.
         create(&stage, &pool(&format!("d{n}"), &subnet, &format!("10.{n}.0.10-10.{n}.0.20"))).await.accepted();
+    }
+    // And one that is gone is gone.
+    for n in 0..20 {
         delete(&stage, &format!("{POOLS}/a{n}")).await;
+    }
+    for n in 0..20 {
+        let (own, subnet) = (format!("{POOLS}/a{n}"), format!("10.{n}.0.0/24"));
+        wait::until(format!("the pool a{n} to be gone"), SOON, async || {
+            let found = send(&stage.admin, "GET", &own, JSON, Vec::new()).await?;
+            ensure!(found.status == 404, "{found:?}");
+            Ok(())
+        })
+        .await;
         create(&stage, &pool(&format!("e{n}"), &subnet, &format!("10.{n}.0.9"))).await.accepted();
     }
     println!("7 requests each, 20 times: {:?}", began.elapsed());

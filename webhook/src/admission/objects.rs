@@ -244,7 +244,7 @@ fn complete(asked: &Asked<'_>) -> Answer {
     let changed = old.as_ref().is_none_or(|old| !asked.same(old));
     let operations = match kind {
         Kind::MultusConfig => multus_config::complete(new, old.as_ref()),
-        Kind::IpPool => ip_pool::complete(new, changed),
+        Kind::IpPool => ip_pool::complete(new, old.as_ref(), changed),
         Kind::ReservedIp if changed => reserved_ip::complete(new),
         Kind::ReservedIp => Vec::new(),
     };

@@ -46,11 +46,13 @@ pub(crate) fn family(version: i64) -> Option<Family> {
     [Family::V4, Family::V6].into_iter().find(|family| family.version() == version)
 }
 
-/// `ipVersion` and the label follow from the subnet, and the finalizer keeps a pool for as long as pods have addresses of it.
-/// `changed` is whether the spec is new: an object that is there stays as it is but for label and finalizer.
-pub(crate) fn complete(object: &Object, changed: bool) -> Vec<Value> {
+/// `ipVersion` and the label follow from the subnet. `changed` is whether the spec is new: an object that is there stays as it
+/// is but for its label. Our finalizer is not lost when somebody writes the object without it; put there it is by the loop
+/// that keeps it, since an API server warns whoever adds one of this name.
+pub(crate) fn complete(object: &Object, old: Option<&Object>, changed: bool) -> Vec<Value> {
     let subnet = object.spec.get("subnet").and_then(Value::as_str).and_then(|text| text.parse::<Subnet>().ok());
-    let finalizer = patch::finalizer(object, POOL_FINALIZER);
+    let held = old.and_then(Object::finalizers).is_some_and(|all| all.iter().any(|one| one == POOL_FINALIZER));
+    let finalizer = patch::finalizer(object, POOL_FINALIZER).filter(|_| held);
     let Some(subnet) = subnet else { return finalizer.into_iter().collect() };
     let version = patch::default(object, "ipVersion", &json!(subnet.family().version())).filter(|_| changed);
     let label = subnet.label();

@@ -204,31 +204,33 @@ fn the_version_and_the_label_follow_from_the_subnet() {
     };
     let bare = object(Value::Null, json!({"subnet": "10.148.4.0/24"}));
     assert_eq!(
-        complete(&bare, true),
+        complete(&bare, None, true),
         [add("/spec/ipVersion", json!(4)), add("/metadata/labels", json!({CIDR_LABEL: "10-148-4-0-24"}))]
     );
-    assert_eq!(complete(&bare, false).len(), 1, "the spec of one that is there stays as it is");
+    assert_eq!(complete(&bare, None, false).len(), 1, "the spec of one that is there stays as it is");
     let labelled = object(json!({"a": "b", CIDR_LABEL: "x"}), json!({"subnet": "fd00::/64", "ipVersion": 6}));
-    assert_eq!(complete(&labelled, true), [add(LABEL, json!("fd00---64"))]);
+    assert_eq!(complete(&labelled, None, true), [add(LABEL, json!("fd00---64"))]);
     let whole = object(json!({CIDR_LABEL: "fd00---64"}), json!({"subnet": "fd00::/64", "ipVersion": 6}));
-    assert_eq!(complete(&whole, true), Vec::<Value>::new());
+    assert_eq!(complete(&whole, None, true), Vec::<Value>::new());
     for broken in [json!({"subnet": "x"}), json!({"subnet": 5}), json!(5), Value::Null] {
-        assert_eq!(complete(&object(Value::Null, broken), true), Vec::<Value>::new(), "the check says why");
+        assert_eq!(complete(&object(Value::Null, broken), None, true), Vec::<Value>::new(), "the check says why");
     }
 }
 
 #[test]
-fn a_pool_is_held_by_our_finalizer() {
+fn our_finalizer_is_not_lost() {
     let object = |finalizers: &Value| with_finalizers(json!({"metadata": {"name": "p"}, "spec": {}}), finalizers);
+    let held = object(&json!([POOL_FINALIZER]));
     for (finalizers, path, value) in [
         (Value::Null, "/metadata/finalizers", json!([POOL_FINALIZER])),
         (json!([]), "/metadata/finalizers/-", json!(POOL_FINALIZER)),
         (json!(["x/y"]), "/metadata/finalizers/-", json!(POOL_FINALIZER)),
     ] {
         let wanted = json!({"op": "add", "path": path, "value": value});
-        assert_eq!(complete(&object(&finalizers), false), [wanted], "{finalizers}");
+        assert_eq!(complete(&object(&finalizers), Some(&held), false), [wanted], "{finalizers}");
+        assert_eq!(complete(&object(&finalizers), None, true), Vec::<Value>::new(), "nobody is warned");
     }
-    assert_eq!(complete(&object(&json!([POOL_FINALIZER])), false), Vec::<Value>::new());
+    assert_eq!(complete(&held, Some(&held), false), Vec::<Value>::new());
 }
 
 #[test]
