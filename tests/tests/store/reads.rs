@@ -44,7 +44,7 @@ async fn pods_are_read_live_with_their_top_controller() {
     let owner = facts.owner.clone().expect("a controller");
     assert_eq!((owner.kind.as_str(), owner.name.as_str()), ("Deployment", "web"));
     assert!(facts.lives_as("hash") && facts.lives_as(&facts.uid) && facts.node == "n" && facts.labels["l"] == "1");
-    assert!(!facts.namespace_terminating);
+    assert!(!facts.namespace.terminating);
     let lost = a.pod("default", "lost").await.expect("answers").expect("there").owner.expect("a controller");
     assert_eq!(lost.kind, "ReplicaSet", "one of another UID is not asked for its controller");
     assert_eq!(a.pod("default", "alone").await.expect("answers").expect("there").owner, None);
@@ -61,7 +61,7 @@ async fn pods_are_read_live_with_their_top_controller() {
     stage.create("/api/v1/namespaces", &json!({"metadata": {"name": "going"}})).await.accepted();
     stage.create("/api/v1/namespaces/going/pods", &pod("p", &json!([]))).await.accepted();
     delete(&stage.admin, "/api/v1/namespaces/going").await.accepted();
-    assert!(a.pod("going", "p").await.expect("answers").expect("there").namespace_terminating);
+    assert!(a.pod("going", "p").await.expect("answers").expect("there").namespace.terminating);
 }
 
 #[tokio::test]
