@@ -1,6 +1,6 @@
 //! What stands behind the edge.
 
-use ipam_core::{Add, AddError, Answer, Del, Interface, Pod};
+use ipam_core::{Add, Answer, Del, Failed, Interface, Pod, Undo};
 use std::collections::BTreeMap;
 
 /// An ADD as it was asked for. [`Add::parent`] is not set yet: `link` says of which NIC its MAC is to be taken, and whether
@@ -36,7 +36,9 @@ impl Link {
 
 /// The flows of addresses. Each ends by itself at an answer, whatever becomes of its caller.
 pub(crate) trait Ipam: Send + Sync + 'static {
-    fn add(&self, asked: Asked) -> impl Future<Output = Result<Answer, AddError>> + Send;
+    fn add(&self, asked: Asked) -> impl Future<Output = Result<Answer, Failed>> + Send;
+    /// Gives back what a failed ADD had, after its caller was answered.
+    fn undo(&self, undo: Undo) -> impl Future<Output = ()> + Send;
     fn del(&self, del: Del) -> impl Future<Output = ()> + Send;
     /// Whether an interface still has these addresses; else why not, for people.
     fn check(&self, add: Add, cidrs: Vec<String>) -> impl Future<Output = Result<(), String>> + Send;
