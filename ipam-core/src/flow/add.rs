@@ -6,7 +6,9 @@ use super::{Add, AddError, Answer, Candidate, Chosen, Flows, NotYet, Pools, Stop
 use crate::{
     Allocation, Endpoint, Family, Host, Interface, Kept, PodFacts, Provider, Step, Store, StoreError, Stored, Then,
 };
+use futures::future::{Either, select};
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::time::Duration;
 
 /// An ADD that gives no address.
@@ -86,10 +88,10 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
 
     async fn lock(&self, add: &Add) -> Result<Lock, AddError> {
         let left = add.deadline.saturating_sub(self.host.now());
-        tokio::select! {
-            biased;
-            lock = self.locks.take((add.pod.uid.clone(), add.interface.clone())) => Ok(lock),
-            () = self.host.sleep(left) => Err(NotYet::Busy.into()),
+        let take = pin!(self.locks.take((add.pod.uid.clone(), add.interface.clone())));
+        match select(take, pin!(self.host.sleep(left))).await {
+            Either::Left((lock, _)) => Ok(lock),
+            Either::Right(_) => Err(NotYet::Busy.into()),
         }
     }
 

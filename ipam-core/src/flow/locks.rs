@@ -1,8 +1,8 @@
 //! One flow at a time for an interface of a pod.
 
+use futures::lock::{Mutex as AsyncMutex, OwnedMutexGuard};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::OwnedMutexGuard;
 
 /// (pod UID, interface)
 pub(super) type Key = (String, String);
@@ -10,7 +10,7 @@ pub(super) type Key = (String, String);
 /// Everything that may free or bind an address anew holds the lock of its pod and interface, from before its reads until its
 /// first write is answered, and to the end if it deletes.
 #[derive(Debug, Default)]
-pub(super) struct Locks(Mutex<HashMap<Key, Arc<tokio::sync::Mutex<()>>>>);
+pub(super) struct Locks(Mutex<HashMap<Key, Arc<AsyncMutex<()>>>>);
 
 /// A lock, held until it is dropped.
 #[derive(Debug)]
@@ -30,11 +30,11 @@ impl Locks {
 
     /// Takes it if nobody has it.
     pub(super) fn try_take(self: &Arc<Self>, key: Key) -> Option<Lock> {
-        let guard = self.entry(&key).try_lock_owned().ok()?;
+        let guard = self.entry(&key).try_lock_owned()?;
         Some(Lock { guard: Some(guard), all: Arc::clone(self), key })
     }
 
-    fn entry(&self, key: &Key) -> Arc<tokio::sync::Mutex<()>> {
+    fn entry(&self, key: &Key) -> Arc<AsyncMutex<()>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(key.clone()).or_default())
     }
