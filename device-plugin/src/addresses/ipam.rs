@@ -66,6 +66,10 @@ impl Ipam for Addresses {
                 format!("network {} gets its VLAN from a provider, whom this agent does not ask", asked.add.network);
             return Err(failed(AddError::NoPool(NoPool(why))));
         }
+        if asked.match_master_subnet {
+            let why = "match_master_subnet is not supported: name the pools of the master's subnet".to_owned();
+            return Err(failed(AddError::NoPool(NoPool(why))));
+        }
         let configured = configured(&asked).map_err(|why| failed(AddError::NoPool(why)))?;
         flows.add(&asked.add, &ForPod { addresses: self, add: &asked.add, configured }).await
     }

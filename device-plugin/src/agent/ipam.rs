@@ -1,7 +1,6 @@
 //! What stands behind the edge.
 
 use ipam_core::{Add, Answer, Del, Failed, Interface, Pod, Undo};
-use std::collections::BTreeMap;
 
 /// An ADD as it was asked for. [`Add::parent`] is not set yet: `link` says of which NIC its MAC is to be taken, and whether
 /// the network is a provider's.
@@ -12,8 +11,6 @@ pub(crate) struct Asked {
     pub(crate) ipv4_pools: Vec<String>,
     pub(crate) ipv6_pools: Vec<String>,
     pub(crate) match_master_subnet: bool,
-    /// `CNI_ARGS`.
-    pub(crate) args: BTreeMap<String, String>,
 }
 
 /// What the network's configuration says of the link.

@@ -4,8 +4,6 @@ use super::known::{Followed, Known, Pools, Reserved};
 use futures::{Stream, StreamExt};
 use k8s_api::crd::ip_pool::SpiderIPPool;
 use k8s_api::crd::reserved_ip::SpiderReservedIP;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
