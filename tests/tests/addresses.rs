@@ -85,7 +85,7 @@ async fn a_full_pool_serves_its_pods_and_gets_all_back() {
     all.push("address-more");
 
     // The agent goes at once, and its pods with it; what is left behind is found.
-    in_node(MATCHING, "pkill -9 spiderpool-agent || true");
+    in_node(MATCHING, "kill -9 $(pgrep -f '^/usr/bin/spiderpool-agent daemon')");
     cluster.delete_pods(&all).await;
     let begin = Instant::now();
     wait::until("all addresses to be free", Duration::from_mins(6), async || {
