@@ -19,7 +19,7 @@ mod socket;
 mod tests;
 
 pub(crate) use host::{Machine, Places};
-pub(crate) use ipam::{Asked, Ipam, Link};
+pub(crate) use ipam::{Asked, Ipam};
 pub(crate) use socket::Socket;
 
 use flows::Flows;

@@ -32,6 +32,14 @@ pub(crate) struct Daemon {
     #[arg(long, env = "SPIDERPOOL_NODE_NAME", value_name = "NAME")]
     pub(crate) node_name: String,
 
+    /// Namespace of the release: where attachments are that pools name without one.
+    #[arg(long, env = "SPIDERPOOL_POD_NAMESPACE", value_name = "NAMESPACE", default_value = "kube-system")]
+    pub(crate) namespace: String,
+
+    /// Folder on the host's disk for results of CNI plugins.
+    #[arg(long, value_name = "FOLDER", default_value = "/var/lib/spidernet")]
+    pub(crate) state_dir: PathBuf,
+
     /// Address and port of /live, /ready and /metrics.
     #[arg(long, env = "SPIDERPOOL_ADMIN_ADDRESS", value_name = "ADDRESS", default_value = "127.0.0.1:5710")]
     pub(crate) admin_address: SocketAddr,

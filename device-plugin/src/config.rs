@@ -10,6 +10,9 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) node: String,
+    /// That of the release: of attachments that pools name without one.
+    pub(crate) own_namespace: String,
+    pub(crate) state: PathBuf,
     pub(crate) admin: SocketAddr,
     pub(crate) sysfs: PathBuf,
     pub(crate) conf_file: PathBuf,
@@ -31,11 +34,28 @@ impl TryFrom<Daemon> for Config {
     type Error = Invalid;
 
     fn try_from(daemon: Daemon) -> Result<Self, Invalid> {
-        let Daemon { config_path, node_name, admin_address, log_level: _, log_format: _, sysfs_root } = daemon;
+        let Daemon {
+            config_path,
+            node_name,
+            namespace,
+            state_dir,
+            admin_address,
+            log_level: _,
+            log_format: _,
+            sysfs_root,
+        } = daemon;
         if node_name.is_empty() || node_name.contains(|c: char| c.is_whitespace() || c == ',' || c == '=') {
             return Err(Invalid::NodeName);
         }
         let conf = conf_file::load(&config_path, Conf::parse)?;
-        Ok(Self { node: node_name, admin: admin_address, sysfs: sysfs_root, conf_file: config_path, conf })
+        Ok(Self {
+            node: node_name,
+            own_namespace: namespace,
+            state: state_dir,
+            admin: admin_address,
+            sysfs: sysfs_root,
+            conf_file: config_path,
+            conf,
+        })
     }
 }

@@ -8,12 +8,15 @@
 //! netlink   ── nics ───────────┤                                ^          │
 //! PodResources ── kubelet::in_use                               │          v
 //! device-plugins folder ── kubelet::folder ─────────────────────┘   report: /registrations, metrics, events
+//!
+//! CNI plugins ── agent ──> addresses: ipam-core's flows over store (API server) and the machine
+//! pools, pods of this node ──┘
 //! ```
 //!
 //! `multus` is another program in the same file, run by a DaemonSet of its own; `install_cni` one that runs before the agent.
 
+mod addresses;
 mod advertise;
-#[allow(dead_code, unused_imports, reason = "`run` starts it once there are flows to serve")]
 mod agent;
 mod args;
 mod conf_file;
@@ -26,8 +29,6 @@ mod metrics;
 mod multus;
 mod nics;
 mod node;
-// The CNI edge asks it; until that is here, its tests do.
-#[cfg(test)]
 mod pools;
 mod report;
 mod run;

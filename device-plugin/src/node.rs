@@ -15,6 +15,9 @@ use tokio::time::sleep;
 /// What the agent needs of the object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OwnNode {
+    pub(crate) uid: String,
+    /// The machine behind it, as its kubelet says.
+    pub(crate) machine_id: String,
     pub(crate) labels: Labels,
     /// `v1.36.3`.
     pub(crate) kubelet_version: String,
@@ -24,6 +27,8 @@ impl From<Node> for OwnNode {
     fn from(node: Node) -> Self {
         let info = node.status.and_then(|status| status.node_info);
         Self {
+            uid: node.metadata.uid.unwrap_or_default(),
+            machine_id: info.as_ref().map(|info| info.machine_id.clone()).unwrap_or_default(),
             labels: node.metadata.labels.unwrap_or_default(),
             kubelet_version: info.map(|info| info.kubelet_version).unwrap_or_default(),
         }

@@ -2,8 +2,7 @@
 //!
 //! ```text
 //! SpiderIPPools ───── prepared: addresses, selectors ──┐
-//! SpiderReservedIPs ───────────────────────────────────┼──> Known, in a watch channel ── candidates(pod, interface) ──> Wanted
-//! Namespaces (metadata) ── labels, default pools ──────┘
+//! SpiderReservedIPs ───────────────────────────────────┴──> Known, in a watch channel ── candidates(pod, interface) ──> Chosen
 //! ```
 //!
 //! Whatever can be told once is told when an object changes, not when a pod asks.
@@ -12,3 +11,7 @@ mod candidates;
 mod known;
 mod prepared;
 mod watch;
+
+pub(crate) use candidates::Asked;
+pub(crate) use known::Known;
+pub(crate) use watch::watch;

@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::kubelet::{Kubelet, folder, in_use, pod_resources};
 use crate::metrics::Metrics;
 use crate::report::Reports;
-use crate::{advertise, conf_file, events, nics, node};
+use crate::{addresses, advertise, conf_file, events, nics, node, pools};
 use anyhow::Context;
 use k8s_api::names;
 use prometheus_client::registry::Registry;
@@ -34,7 +34,7 @@ async fn client() -> anyhow::Result<kube::Client> {
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
-    let Config { node: name, admin, sysfs, conf_file, conf } = config;
+    let Config { node: name, own_namespace, state, admin, sysfs, conf_file, conf } = config;
     let client = client().await.context("cannot tell where the API server is")?;
     let mut registry = Registry::with_prefix("spiderpool_agent");
     let metrics = Metrics::register(&mut registry);
@@ -49,7 +49,19 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let gate = Gate::default();
     let root = conf.plugin.kubelet_root_dir.clone();
     let sockets = pod_resources::sockets([&root, Path::new(names::KUBELET_ROOT_DIR)]);
-    let (node, watch_node) = node::watch(client, name, gate.hold("own Node"));
+    let (node, watch_node) = node::watch(client.clone(), name.clone(), gate.hold("own Node"));
+    let (pools, watch_pools) = pools::watch(client.clone(), own_namespace, gate.hold("pools"));
+    let served = gate.hold("CNI socket");
+    let addresses = addresses::Inputs {
+        client,
+        name,
+        node: node.clone(),
+        pools,
+        conf: conf.clone(),
+        socket: conf.socket.clone(),
+        state,
+        served,
+    };
     let (nics, watch_nics) = nics::watch(sysfs, gate.hold("network interfaces"));
     let (folder, watch_folder) = folder::watch(Kubelet::folders(&root), reports.clone())?;
     let (handed_out, in_use, ask_in_use) = in_use::watch(sockets, metrics.in_use_known.clone());
@@ -58,11 +70,13 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let surroundings = Surroundings { folder, handed_out, reports, stop: tasks.stop() };
 
     tasks.spawn_dropped_at_stop("watching the own Node", watch_node);
+    tasks.spawn_dropped_at_stop("watching pools", watch_pools);
     tasks.spawn_dropped_at_stop("watching network interfaces", watch_nics);
     tasks.spawn_dropped_at_stop("watching the kubelet's folder", watch_folder);
     tasks.spawn_dropped_at_stop("watching devices in use", ask_in_use);
     tasks.spawn_dropped_at_stop("watching conf.yml", watch_conf);
     tasks.spawn_dropped_at_stop("writing events", write_events);
+    tasks.spawn("serving CNI plugins", addresses::serve(addresses, tasks.stop()));
     tasks.spawn("advertising resources", advertise::run(inputs, surroundings));
     tasks.spawn("reporting readiness", gate.open(admin.readiness(), tasks.stop()));
     admin.spawn();

@@ -12,6 +12,10 @@ pub use fault::{Fault, Faults};
 use plugin::NetworkResourcePlugin;
 use section::Section;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Where plugins look for the agent unless they are told.
+pub const IPAM_SOCKET: &str = "/var/run/spidernet/spiderpool.sock";
 
 /// A configuration that passed every check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub struct Conf {
     pub ipv6: bool,
     /// Whether `iaasNetworkProvider.serverUrl` names a cloud provider.
     pub provider: bool,
+    /// `ipamUnixSocketPath`: where CNI plugins find the agent of their node.
+    pub socket: PathBuf,
     /// `agent.networkResourcePlugin`: what nodes advertise.
     pub plugin: NetworkResourcePlugin,
     /// `podResourceInject.enabled`: whether pods get their requests by themselves.
@@ -39,6 +45,7 @@ impl Default for Conf {
             ipv4: true,
             ipv6: true,
             provider: false,
+            socket: IPAM_SOCKET.into(),
             plugin: NetworkResourcePlugin::default(),
             inject: false,
             multus: Multus::default(),
@@ -92,7 +99,8 @@ impl Conf {
         let ipv4 = root.flag("enableIPv4").unwrap_or(true);
         let ipv6 = root.flag("enableIPv6").unwrap_or(true);
         let plugins = root.section("plugins").map(plugins).unwrap_or_default();
-        root.text("ipamUnixSocketPath");
+        let socket = root.text("ipamUnixSocketPath").filter(|path| !path.value.is_empty());
+        let socket = socket.map_or_else(|| IPAM_SOCKET.into(), |path| path.value.into());
         root.number("clusterSubnetDefaultFlexibleIPNumber");
         let inject = root.section("podResourceInject").is_some_and(|mut inject| {
             let enabled = inject.flag("enabled").unwrap_or_default();
@@ -119,7 +127,7 @@ impl Conf {
             plugin
         });
         root.end();
-        Self { ipv4, ipv6, provider, plugin: plugin.flatten().unwrap_or_default(), inject, multus, plugins }
+        Self { ipv4, ipv6, provider, socket, plugin: plugin.flatten().unwrap_or_default(), inject, multus, plugins }
     }
 }
 

@@ -49,12 +49,14 @@ pub fn free_port() -> u16 {
 pub fn conf(kubelet_root: &Path, rules: &str) -> String {
     format!(
         "iaasNetworkProvider: {{serverUrl: 'http://provider.example'}}
+ipamUnixSocketPath: {}
 agent:
   networkResourcePlugin:
     enabled: true
     kubeletRootDir: {}
     resourceAdvertisement: {{subENI: {{rules: {rules}}}}}
 ",
+        kubelet_root.join("ipam.sock").display(),
         kubelet_root.display()
     )
 }
@@ -108,6 +110,7 @@ impl Agent {
             "daemon".to_owned(),
             format!("--config-path={}", file.display()),
             format!("--node-name={node}"),
+            format!("--state-dir={}", folder.join("state").display()),
             format!("--admin-address={admin}"),
         ]);
         Self { process: Running::start(Path::new(program), &arguments, env, &log), log, admin }

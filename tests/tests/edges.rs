@@ -10,7 +10,7 @@ const EDGES: [(&str, &[&str]); 9] = [
     ("ipam-core", &[]),
     ("store", &["ipam-core", "k8s-api"]),
     ("runtime", &[]),
-    ("device-plugin", &["ipam-core", "k8s-api", "proto", "runtime"]),
+    ("device-plugin", &["ipam-core", "k8s-api", "proto", "runtime", "store"]),
     ("cni", &["proto"]),
     ("webhook", &["ipam-core", "k8s-api", "runtime"]),
     ("tests", &["ipam-core", "k8s-api", "proto", "runtime", "store"]),

@@ -2,11 +2,11 @@
 
 use super::answer;
 use super::ipam::{Asked, Ipam};
-use ipam_core::{AddError, Answer, Del, NotYet};
+use ipam_core::{AddError, Answer, Del, Failed, NotYet};
 use proto::agent::Fault;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -61,27 +61,34 @@ impl<I: Ipam> Flows<I> {
             return Err(answer::fault(&AddError::NotYet(NotYet::Busy)));
         };
         let ipam = self.ipam.clone();
-        let flow = self.tracker.spawn(async move {
+        let (tell, answered) = oneshot::channel();
+        self.tracker.spawn(async move {
             let (pod, interface) = (asked.add.pod.clone(), asked.add.interface.clone());
             let ended = ipam.add(asked).await;
             drop(permit);
             let (namespace, name) = (pod.namespace, pod.name);
-            match &ended {
-                Ok(answer) => {
-                    let addresses: Vec<String> = answer.addresses.iter().map(|ip| ip.address.to_string()).collect();
+            let undo = match ended {
+                Ok(entry) => {
+                    let addresses: Vec<String> = entry.addresses.iter().map(|ip| ip.address.to_string()).collect();
                     tracing::info!(namespace, name, interface, ?addresses, "a pod has its addresses");
+                    let _ = tell.send(Ok(entry));
+                    None
                 }
-                Err(error) => {
-                    let error = runtime::Chain(error).to_string();
-                    tracing::warn!(namespace, name, interface, error, "a pod gets no address");
+                Err(Failed { error, undo }) => {
+                    let text = runtime::Chain(&error).to_string();
+                    tracing::warn!(namespace, name, interface, error = text, "a pod gets no address");
+                    let _ = tell.send(Err(error));
+                    undo
                 }
+            };
+            if let Some(undo) = undo {
+                ipam.undo(undo).await;
             }
-            ended
         });
-        match flow.await {
+        match answered.await {
             Ok(ended) => ended.map_err(|error| answer::fault(&error)),
-            Err(error) => {
-                tracing::error!(%error, "an ADD was cut off");
+            Err(_) => {
+                tracing::error!("an ADD was cut off");
                 Err(answer::failed("a fault of the node agent; its log says more".to_owned()))
             }
         }

@@ -18,19 +18,13 @@ use tokio::task::spawn_blocking;
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     pub(crate) boot_id: PathBuf,
-    /// The host's; a container has none of its own.
-    pub(crate) machine_id: PathBuf,
     /// On a disk of the host.
     pub(crate) state: PathBuf,
 }
 
 impl Default for Places {
     fn default() -> Self {
-        Self {
-            boot_id: "/proc/sys/kernel/random/boot_id".into(),
-            machine_id: "/etc/machine-id".into(),
-            state: "/var/lib/spidernet".into(),
-        }
+        Self { boot_id: "/proc/sys/kernel/random/boot_id".into(), state: "/var/lib/spidernet".into() }
     }
 }
 
@@ -60,15 +54,16 @@ const RESULTS: usize = 4096;
 const DELS: usize = 4096;
 
 impl Machine {
-    pub(crate) fn open(places: &Places) -> Result<Self, Unusable> {
-        let Places { boot_id, machine_id, state } = places;
+    /// `machine_id`: as the kubelet says, on the Node.
+    pub(crate) fn open(places: &Places, machine_id: String) -> Result<Self, Unusable> {
+        let Places { boot_id, state } = places;
         let records = |name: &str, max| {
             let folder = state.join(name);
             Records::open(folder.clone(), max).map(Arc::new).map_err(|error| Unusable::Keep(folder, error))
         };
         Ok(Self {
             boot: id(boot_id)?,
-            name: id(machine_id)?,
+            name: machine_id,
             results: records("results", RESULTS)?,
             dels: records("dels", DELS)?,
         })
@@ -76,10 +71,6 @@ impl Machine {
 
     pub(crate) fn boot_id(&self) -> &str {
         &self.boot
-    }
-
-    pub(crate) fn machine_id(&self) -> &str {
-        &self.name
     }
 
     /// The namespace that a plugin means, if it is seen here as well. One that is not must not be recorded: that it is

@@ -1,7 +1,6 @@
 //! What stands behind the edge.
 
-use ipam_core::{Add, AddError, Answer, Del, Interface, Pod};
-use std::collections::BTreeMap;
+use ipam_core::{Add, Answer, Del, Failed, Interface, Pod, Undo};
 
 /// An ADD as it was asked for. [`Add::parent`] is not set yet: `link` says of which NIC its MAC is to be taken, and whether
 /// the network is a provider's.
@@ -12,8 +11,6 @@ pub(crate) struct Asked {
     pub(crate) ipv4_pools: Vec<String>,
     pub(crate) ipv6_pools: Vec<String>,
     pub(crate) match_master_subnet: bool,
-    /// `CNI_ARGS`.
-    pub(crate) args: BTreeMap<String, String>,
 }
 
 /// What the network's configuration says of the link.
@@ -36,7 +33,9 @@ impl Link {
 
 /// The flows of addresses. Each ends by itself at an answer, whatever becomes of its caller.
 pub(crate) trait Ipam: Send + Sync + 'static {
-    fn add(&self, asked: Asked) -> impl Future<Output = Result<Answer, AddError>> + Send;
+    fn add(&self, asked: Asked) -> impl Future<Output = Result<Answer, Failed>> + Send;
+    /// Gives back what a failed ADD had, after its caller was answered.
+    fn undo(&self, undo: Undo) -> impl Future<Output = ()> + Send;
     fn del(&self, del: Del) -> impl Future<Output = ()> + Send;
     /// Whether an interface still has these addresses; else why not, for people.
     fn check(&self, add: Add, cidrs: Vec<String>) -> impl Future<Output = Result<(), String>> + Send;

@@ -35,7 +35,7 @@ pub(super) fn add(request: AddRequest, here: Here) -> Result<Asked, Invalid> {
         default_ipv6_ippool,
         clean_gateway,
         match_master_subnet,
-        args,
+        args: _,
     } = request;
     let proto::agent::Link { r#type, master, vlan_id, vlan_mode } = link.unwrap_or_default();
     let vlan = |id: u32| u16::try_from(id).ok().filter(|id| *id <= 4094).ok_or(Invalid::Vlan(id));
@@ -45,7 +45,6 @@ pub(super) fn add(request: AddRequest, here: Here) -> Result<Asked, Invalid> {
         ipv4_pools: default_ipv4_ippool,
         ipv6_pools: default_ipv6_ippool,
         match_master_subnet,
-        args: args.into_iter().collect(),
     })
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::agent::answer::tests::both_families;
 use hyper_util::rt::TokioIo;
-use ipam_core::{Add, AddError, Answer, Del, Host, Interface, NotYet, Pod};
+use ipam_core::{Add, AddError, Answer, Del, Failed, Host, Interface, NotYet, Pod};
 use proto::agent::agent_client::AgentClient;
 use proto::agent::{
     AddRequest, Attachment, CheckRequest, DelRequest, Fault, GcRequest, GetRequest, StatusRequest,
@@ -45,14 +45,17 @@ impl FakeIpam {
 }
 
 impl Ipam for FakeIpam {
-    async fn add(&self, asked: Asked) -> Result<Answer, AddError> {
+    async fn add(&self, asked: Asked) -> Result<Answer, Failed> {
         let name = asked.add.pod.name.clone();
         self.asked.send_modify(|all| all.push(asked));
         self.go.acquire().await.expect("open").forget();
         assert_ne!(name, "panics");
         self.ended.send_modify(|ended| *ended += 1);
-        if name == "later" { Err(AddError::NotYet(NotYet::NotSynced)) } else { Ok(both_families()) }
+        let error = AddError::NotYet(NotYet::NotSynced);
+        if name == "later" { Err(Failed { error, undo: None }) } else { Ok(both_families()) }
     }
+
+    async fn undo(&self, _: ipam_core::Undo) {}
 
     async fn del(&self, del: Del) {
         self.dels.lock().expect("no panic").push(del);
@@ -91,8 +94,8 @@ impl Stage {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("id"), "an-id").expect("writes");
         let id = folder.path().join("id");
-        let places = Places { boot_id: id.clone(), machine_id: id, state: folder.path().join("state") };
-        let machine = Arc::new(Machine::open(&places).expect("usable"));
+        let places = Places { boot_id: id, state: folder.path().join("state") };
+        let machine = Arc::new(Machine::open(&places, "machine-id".to_owned()).expect("usable"));
         let uid = std::fs::metadata(folder.path()).expect("there").uid();
         let socket = Socket::listen(&path(folder.path()), uid).await.expect("listens");
         let (ipam, stop) = (FakeIpam::new(go), CancellationToken::new());

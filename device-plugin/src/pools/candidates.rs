@@ -2,9 +2,9 @@
 
 use super::known::Known;
 use super::prepared::Subject;
-use ipam_core::{Family, Named, NoPool, PodFacts, Request, Source, Wanted, choose};
-use k8s_api::ipam::{InvalidAnnotation, Names, PoolName, pod_pool, pod_pools};
-use k8s_api::names::{POD_POOL, POD_POOLS};
+use ipam_core::{Chosen, Family, Named, NoPool, PodFacts, Request, Route, Source, choose};
+use k8s_api::ipam::{InvalidAnnotation, Names, PoolName, namespace_pools, pod_pool, pod_pools, routes};
+use k8s_api::names::{POD_POOL, POD_POOLS, POD_ROUTES};
 use k8s_api::selector::Labels;
 
 /// One interface of one pod.
@@ -25,32 +25,27 @@ pub(crate) struct Asked<'a> {
     pub(crate) ipv6: bool,
 }
 
-/// What the interface shall have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
-    pub(crate) wanted: Vec<Wanted>,
-    /// No default route through it, as the pod asks.
-    pub(crate) clean_gateway: bool,
-}
-
 impl Known {
     /// The pools that `asked` may use, in the order in which they are to be tried.
-    pub(crate) fn candidates(&self, asked: &Asked<'_>) -> Result<Choice, NoPool> {
-        let namespace = self.namespaces.get(asked.namespace);
+    pub(crate) fn candidates(&self, asked: &Asked<'_>) -> Result<Chosen, NoPool> {
+        let namespace = &asked.pod.namespace;
         let annotation = |key: &str| asked.pod.annotations.get(key).map(String::as_str);
         let of_pod = annotation(POD_POOLS).map(pod_pools).transpose().map_err(|error| refused(&error))?;
         let of_interface = of_pod.as_ref().and_then(|pools| pools.of(asked.interface, asked.index));
         let for_any = annotation(POD_POOL).map(pod_pool).transpose().map_err(|error| refused(&error))?;
         // A namespace's fault concerns only those who need its pools.
         let by_itself = of_interface.is_some() || for_any.is_some();
-        let of_namespace = match namespace.filter(|_| !by_itself).map(|namespace| &namespace.pools) {
-            Some(pools) => Some(pools.as_ref().map_err(refused)?),
-            None => None,
+        let of_namespace = match by_itself {
+            true => None,
+            false => Some(namespace_pools(&namespace.annotations).map_err(|error| refused(&error))?),
         };
         let sources: Vec<Source> = [
             ("Pod annotation 'ipam.spidernet.io/ippools'", of_interface.map(|pools| &pools.names)),
             ("Pod annotation 'ipam.spidernet.io/ippool'", for_any.as_ref()),
-            ("Namespace annotations 'ipam.spidernet.io/default-ipv4-ippool' and '…-ipv6-ippool'", of_namespace),
+            (
+                "Namespace annotations 'ipam.spidernet.io/default-ipv4-ippool' and '…-ipv6-ippool'",
+                of_namespace.as_ref(),
+            ),
             ("the CNI configuration (SpiderMultusConfig, ippools)", Some(asked.configured)),
         ]
         .into_iter()
@@ -61,14 +56,17 @@ impl Known {
             node: &asked.pod.node,
             node_labels: asked.node_labels,
             namespace: asked.namespace,
-            namespace_labels: namespace.map(|namespace| &namespace.labels),
+            namespace_labels: Some(&namespace.labels),
             network: asked.network,
         };
         let request = Request { nic: asked.interface, sources: &sources, ipv4: asked.ipv4, ipv6: asked.ipv6 };
         let wanted = choose(&request, &self.catalog, |pool| {
             self.asks.get(&pool.candidate.pool).map(|asks| asks.rules(subject)).unwrap_or_default()
         })?;
-        Ok(Choice { wanted, clean_gateway: of_interface.is_some_and(|pools| pools.clean_gateway) })
+        let own = annotation(POD_ROUTES).map(routes).transpose().map_err(|error| refused(&error))?.unwrap_or_default();
+        let own = own.into_iter().map(|route| Route { dst: route.dst, gw: route.gw });
+        let clean_gateway = of_interface.map(|pools| pools.clean_gateway);
+        Ok(Chosen { wanted, clean_gateway, routes: own.collect() })
     }
 
     fn source(&self, place: &'static str, names: &Names) -> Source {

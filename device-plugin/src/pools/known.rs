@@ -1,12 +1,9 @@
-//! What is known of pools, reserved addresses and namespaces.
+//! What is known of pools and reserved addresses.
 
 use super::prepared::{Asks, prepare};
-use ipam_core::{Catalog, Range, Ranges};
+use ipam_core::{Candidate, Catalog, Range, Ranges};
 use k8s_api::crd::ip_pool::SpiderIPPool;
 use k8s_api::crd::reserved_ip::SpiderReservedIP;
-use k8s_api::ipam::{InvalidAnnotation, Names, namespace_pools};
-use k8s_api::selector::Labels;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The latest of everything.
@@ -15,16 +12,8 @@ pub(crate) struct Known {
     pub(super) catalog: Catalog,
     pub(super) asks: HashMap<String, Asks>,
     reserved: BTreeMap<String, Ranges>,
-    pub(super) namespaces: HashMap<String, Namespace>,
     /// Lists that have been seen whole.
     whole: BTreeSet<&'static str>,
-}
-
-/// What matters of a namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Namespace {
-    pub(super) labels: Labels,
-    pub(super) pools: Result<Names, InvalidAnnotation>,
 }
 
 /// A kind that is followed.
@@ -37,9 +26,14 @@ pub(super) trait Followed: Sized {
 }
 
 impl Known {
-    /// Whether all three lists have been seen: before that, what is not here says nothing.
+    /// Whether both lists have been seen: before that, what is not here says nothing.
     pub(crate) fn is_whole(&self) -> bool {
-        [Pools::WHAT, Reserved::WHAT, Namespaces::WHAT].iter().all(|what| self.whole.contains(what))
+        [Pools::WHAT, Reserved::WHAT].iter().all(|what| self.whole.contains(what))
+    }
+
+    /// A pool as it is now, whether or not a pod could choose it.
+    pub(crate) fn pool(&self, name: &str) -> Option<Candidate> {
+        Some(self.catalog.get(name)?.candidate.clone())
     }
 
     /// A list has ended: what it did not show is gone.
@@ -58,7 +52,6 @@ impl Known {
 /// A pool, and the namespace that attachments without one are in.
 pub(super) struct Pools(pub(super) SpiderIPPool, pub(super) String);
 pub(super) struct Reserved(pub(super) SpiderReservedIP);
-pub(super) struct Namespaces(pub(super) ObjectMeta);
 
 impl Followed for Pools {
     const WHAT: &'static str = "SpiderIPPools";
@@ -99,22 +92,5 @@ impl Followed for Reserved {
 
     fn names(known: &Known) -> Vec<String> {
         known.reserved.keys().cloned().collect()
-    }
-}
-
-impl Followed for Namespaces {
-    const WHAT: &'static str = "Namespaces";
-
-    fn put(known: &mut Known, name: String, Self(metadata): Self) {
-        let pools = namespace_pools(&metadata.annotations.unwrap_or_default());
-        known.namespaces.insert(name, Namespace { labels: metadata.labels.unwrap_or_default(), pools });
-    }
-
-    fn remove(known: &mut Known, name: &str) {
-        known.namespaces.remove(name);
-    }
-
-    fn names(known: &Known) -> Vec<String> {
-        known.namespaces.keys().cloned().collect()
     }
 }

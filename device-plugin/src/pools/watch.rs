@@ -1,11 +1,9 @@
 //! Follows the three kinds; what is known stays in force whatever happens to the API server.
 
-use super::known::{Followed, Known, Namespaces, Pools, Reserved};
+use super::known::{Followed, Known, Pools, Reserved};
 use futures::{Stream, StreamExt};
 use k8s_api::crd::ip_pool::SpiderIPPool;
 use k8s_api::crd::reserved_ip::SpiderReservedIP;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -23,7 +21,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The status of a pool of an earlier system has up to 1 MB: this many are in memory at a time.
 const PAGE: u32 = 20;
 
-/// The latest, and the task that keeps it. `seen` is released once all three lists have been seen whole; `own_namespace` is
+/// The latest, and the task that keeps it. `seen` is released once both lists have been seen whole; `own_namespace` is
 /// that of attachments that a pool names without one.
 pub(crate) fn watch(
     client: Client,
@@ -35,8 +33,7 @@ pub(crate) fn watch(
     let task = async move {
         let wanted = || Config::default().timeout(WATCH_SECONDS);
         let pools = watcher(Api::<SpiderIPPool>::all(client.clone()), wanted().page_size(PAGE));
-        let reserved = watcher(Api::<SpiderReservedIP>::all(client.clone()), wanted());
-        let namespaces = watcher(Api::<PartialObjectMeta<Namespace>>::all(client), wanted());
+        let reserved = watcher(Api::<SpiderReservedIP>::all(client), wanted());
         let release = async {
             if whole.wait_for(Known::is_whole).await.is_ok() {
                 seen.release();
@@ -46,7 +43,6 @@ pub(crate) fn watch(
         tokio::select! {
             never = follow(&known, pools, |pool| Pools(pool, own_namespace.clone())) => match never {},
             never = follow(&known, reserved, Reserved) => match never {},
-            never = follow(&known, namespaces, |namespace| Namespaces(namespace.metadata)) => match never {},
             never = release => never,
         }
     };

@@ -7,8 +7,8 @@ fn machine(folder: &Path) -> Machine {
         fs::write(&path, format!("{name}-id\n")).expect("writes");
         path
     };
-    let places = Places { boot_id: file("boot"), machine_id: file("machine"), state: folder.join("state") };
-    Machine::open(&places).expect("usable")
+    let places = Places { boot_id: file("boot"), state: folder.join("state") };
+    Machine::open(&places, "machine-id".to_owned()).expect("usable")
 }
 
 fn allocation() -> Allocation {
@@ -89,13 +89,11 @@ fn clock_and_chance() {
 }
 
 #[test]
-fn a_machine_without_a_name_is_none() {
+fn a_machine_without_a_boot_is_none() {
     let folder = tempfile::tempdir().expect("a folder");
-    drop(machine(folder.path()));
     let empty = folder.path().join("empty");
     fs::write(&empty, "\n").expect("writes");
-    let places =
-        |machine_id| Places { boot_id: folder.path().join("boot"), machine_id, state: folder.path().join("s") };
-    assert!(matches!(Machine::open(&places(empty)), Err(Unusable::Empty(_))));
-    assert!(matches!(Machine::open(&places(folder.path().join("none"))), Err(Unusable::Read(..))));
+    let open = |boot_id| Machine::open(&Places { boot_id, state: folder.path().join("s") }, "machine-id".to_owned());
+    assert!(matches!(open(empty), Err(Unusable::Empty(_))));
+    assert!(matches!(open(folder.path().join("none")), Err(Unusable::Read(..))));
 }

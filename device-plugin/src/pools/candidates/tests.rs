@@ -1,6 +1,9 @@
-use super::super::known::{Followed, Namespaces, Pools, Reserved};
+use super::super::known::{Followed, Pools, Reserved};
 use super::*;
+use ipam_core::NamespaceFacts;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 fn pool(known: &mut Known, name: &str, spec: &Value) {
     let object = json!({"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool", "metadata": {"name": name}, "spec": spec});
@@ -31,17 +34,18 @@ fn known() -> Known {
     let reserved =
         json!({"apiVersion": "v", "kind": "k", "metadata": {"name": "r"}, "spec": {"ips": ["10.0.0.2-10.0.1.0"]}});
     Reserved::put(&mut known, "r".to_owned(), Reserved(serde_json::from_value(reserved).expect("an object")));
-    let metadata = json!({"name": "ns", "annotations": {"ipam.spidernet.io/default-ipv4-ippool": r#"["here","any"]"#}});
-    Namespaces::put(&mut known, "ns".to_owned(), Namespaces(serde_json::from_value(metadata).expect("metadata")));
     known
 }
 
 fn said(namespace: &str, annotations: &[(&str, &str)], configured: &[&str]) -> String {
     let text = |text: &&str| (*text).to_owned();
+    let pools = ("ipam.spidernet.io/default-ipv4-ippool".to_owned(), r#"["here","any"]"#.to_owned());
+    let of_namespace = if namespace == "ns" { [pools].into() } else { BTreeMap::new() };
     let pod = PodFacts {
         node: "n1".to_owned(),
         labels: Labels::from([("app".to_owned(), "web".to_owned())]),
         annotations: annotations.iter().map(|(key, value)| (text(key), text(value))).collect(),
+        namespace: Arc::new(NamespaceFacts { annotations: of_namespace, ..NamespaceFacts::default() }),
         ..PodFacts::default()
     };
     let configured = configured.iter().map(|name| PoolName::read(name).expect("a name")).collect();
@@ -58,9 +62,13 @@ fn said(namespace: &str, annotations: &[(&str, &str)], configured: &[&str]) -> S
         ipv6: true,
     };
     match known().candidates(&asked) {
-        Ok(Choice { wanted, clean_gateway }) => {
+        Ok(Chosen { wanted, clean_gateway, routes: _ }) => {
             let pools = wanted.iter().flat_map(|wanted| &wanted.candidates).map(|candidate| candidate.pool.as_str());
-            format!("{}{}", pools.collect::<Vec<_>>().join(" "), if clean_gateway { " clean" } else { "" })
+            format!(
+                "{}{}",
+                pools.collect::<Vec<_>>().join(" "),
+                if clean_gateway == Some(true) { " clean" } else { "" }
+            )
         }
         Err(error) => error.to_string(),
     }
@@ -96,8 +104,7 @@ fn reserved_addresses_are_not_given_and_lists_end_what_they_do_not_show() {
     assert_eq!(first(&known), Some(65_534 - 255));
     known.keep::<Reserved>(&std::collections::BTreeSet::new());
     assert_eq!(first(&known), Some(65_534));
+    assert!(!known.is_whole());
     known.keep::<Pools>(&["web".to_owned()].into());
-    assert_eq!((first(&known), known.is_whole()), (None, false));
-    known.keep::<Namespaces>(&std::collections::BTreeSet::new());
-    assert!(known.is_whole());
+    assert_eq!((first(&known), known.is_whole()), (None, true));
 }
