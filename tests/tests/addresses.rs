@@ -96,6 +96,7 @@ async fn a_full_pool_serves_its_pods_and_gets_all_back() {
     .await;
     println!("all are free {:.1?} after the last pod went, an agent killed meanwhile", begin.elapsed());
     run("kubectl", ["delete", "spiderippool", "tests", "--timeout=60s"]);
-    let left = attempt(Command::new("kubectl").args(["get", "spiderippool", "tests", "-o", &json!("name").to_string()]));
+    let left =
+        attempt(Command::new("kubectl").args(["get", "spiderippool", "tests", "-o", &json!("name").to_string()]));
     assert!(!left.status.success(), "the pool is gone");
 }

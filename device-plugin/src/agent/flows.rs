@@ -85,13 +85,11 @@ impl<I: Ipam> Flows<I> {
                 ipam.undo(undo).await;
             }
         });
-        match answered.await {
-            Ok(ended) => ended.map_err(|error| answer::fault(&error)),
-            Err(_) => {
-                tracing::error!("an ADD was cut off");
-                Err(answer::failed("a fault of the node agent; its log says more".to_owned()))
-            }
-        }
+        let Ok(ended) = answered.await else {
+            tracing::error!("an ADD was cut off");
+            return Err(answer::failed("a fault of the node agent; its log says more".to_owned()));
+        };
+        ended.map_err(|error| answer::fault(&error))
     }
 
     /// Returns when the flow has ended or has taken as long as a runtime should wait; it runs to its end either way. What

@@ -35,9 +35,10 @@ impl Known {
         let for_any = annotation(POD_POOL).map(pod_pool).transpose().map_err(|error| refused(&error))?;
         // A namespace's fault concerns only those who need its pools.
         let by_itself = of_interface.is_some() || for_any.is_some();
-        let of_namespace = match by_itself {
-            true => None,
-            false => Some(namespace_pools(&namespace.annotations).map_err(|error| refused(&error))?),
+        let of_namespace = if by_itself {
+            None
+        } else {
+            Some(namespace_pools(&namespace.annotations).map_err(|error| refused(&error))?)
         };
         let sources: Vec<Source> = [
             ("Pod annotation 'ipam.spidernet.io/ippools'", of_interface.map(|pools| &pools.names)),
