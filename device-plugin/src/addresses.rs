@@ -13,7 +13,7 @@ mod provider;
 mod reconcile;
 mod serve;
 
-pub(crate) use serve::{Inputs, serve};
+pub(crate) use serve::{GRACE, Inputs, serve};
 
 use crate::agent::Machine;
 use crate::node::OwnNode;

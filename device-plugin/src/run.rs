@@ -13,8 +13,9 @@ use runtime::{Gate, Tasks};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the tasks may take to stop; streams and sockets close in milliseconds.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long the tasks may take to stop; the chart's `terminationGracePeriodSeconds` is longer. Streams and sockets close in
+/// milliseconds, pods that wait for their addresses get [`addresses::GRACE`].
+const GRACE: Duration = addresses::GRACE.saturating_add(Duration::from_secs(2));
 
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(serve(config))

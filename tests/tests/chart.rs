@@ -193,7 +193,8 @@ fn of_agent(arguments: &[&str]) -> String {
 
 #[test]
 fn the_agent_has_no_more_than_it_needs() {
-    let manifests = of_agent(&["-f", "docs/examples/quick-start.yaml"]);
+    let without = "plugins.installIPAMCNI=false";
+    let manifests = of_agent(&["-f", "docs/examples/quick-start.yaml", "--set", without]);
     for line in [
         "privileged: false",
         "allowPrivilegeEscalation: false",
@@ -206,23 +207,26 @@ fn the_agent_has_no_more_than_it_needs() {
         assert!(manifests.contains(line), "{line}");
     }
     assert!(!manifests.contains("add:"), "no capability is added");
-    let folders: Vec<&str> = manifests.lines().filter_map(|line| line.strip_prefix("            path: ")).collect();
-    let below = |name: &str| format!("\"/var/lib/kubelet/{name}\"");
-    assert_eq!(
-        folders,
-        ["device-plugins", "pod-resources", "plugins_registry"].map(below),
-        "of the host, nothing else"
-    );
+    let paths = manifests.lines().filter_map(|line| line.strip_prefix("            path: "));
+    let folders: Vec<&str> = paths.map(|path| path.trim_matches('"')).collect();
+    let kubelet =
+        ["device-plugins", "pod-resources", "plugins_registry"].map(|name| format!("/var/lib/kubelet/{name}"));
+    let addresses = ["run/spidernet", "lib/spidernet", "run/netns"].map(|name| format!("/var/{name}"));
+    assert_eq!(folders, [kubelet, addresses].concat(), "of the host, nothing else");
     let verbs: Vec<&str> = manifests.lines().filter_map(|line| line.strip_prefix("    verbs: ")).collect();
-    let addresses = ["[get, list, watch, create, update, delete]", "[get, create, patch]"];
+    let whole = "[get, list, watch, create, update, delete]";
+    let addresses = [whole, "[get, create, patch]", "[list, watch]", "[get, list, watch]"];
     let expected = [&["[list, watch]"], &addresses[..], &["[get]"; 4], &["[create, patch]"]].concat();
-    assert_eq!(verbs, expected, "Node; allocations, endpoints; pods and who has them; events");
+    assert_eq!(
+        verbs, expected,
+        "Node; allocations, endpoints, pools, pods and who has them; allocations, endpoints; pods and who has them; events"
+    );
 }
 
 #[test]
 fn the_plugin_is_installed_before_the_agent_starts() {
-    assert!(!of_agent(&[]).contains("initContainers"), "nothing of the host is touched unasked");
-    let values = "plugins.installIPAMCNI=true,global.cniBinHostPath=/data/cni/";
+    assert!(!of_agent(&["--set=plugins.installIPAMCNI=false"]).contains("initContainers"), "not where it is unwanted");
+    let values = "global.cniBinHostPath=/data/cni/";
     let manifests = of_agent(&["--set", values]);
     for line in ["args:\n            - install-cni\n            - \"--into=/host/data/cni\"", "add: [DAC_OVERRIDE]"] {
         assert_eq!(manifests.matches(line).count(), 1, "{line}");

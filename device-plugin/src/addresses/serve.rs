@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 const REQUEST: Duration = Duration::from_secs(10);
 /// No provider is asked yet.
 const CALL: Duration = Duration::from_secs(50);
-/// Flows without a provider end in a second or two.
-const GRACE: Duration = Duration::from_secs(3);
+/// For flows that run when the agent is to stop. What is cut off goes on from what it wrote.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// What is known by others.
 pub(crate) struct Inputs {
