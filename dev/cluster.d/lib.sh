@@ -47,6 +47,19 @@ wait_until() { # seconds what log command…
   done
 }
 
+# Runs a command again and again; its pid is in the folder, its output in the folder "log" there.
+supervise() { # folder name command…
+  local folder=$1 what=$2
+  shift 2
+  while :; do
+    "$@" >>"$folder/log/$what.log" 2>&1 </dev/null &
+    echo $! >"$folder/$what.pid.new"
+    mv "$folder/$what.pid.new" "$folder/$what.pid"
+    wait $! || true
+    sleep 0.3
+  done
+}
+
 # A pid alone may meanwhile belong to another process; pid and start time do not.
 process_stamp() { # pid
   local stat
