@@ -3,6 +3,7 @@
 // A fake is a process of its own; nothing of ours has to notice when it ends.
 #![allow(clippy::disallowed_methods)]
 
+pub mod addresses;
 pub mod agent;
 pub mod answer;
 pub mod api_server;

@@ -21,10 +21,10 @@ use tests::wait;
 /// Longer than a release lives here.
 const FAR: Duration = Duration::from_mins(10);
 
-/// Whatever the chart may write on a node.
+/// Whatever the chart may write on a node, but for the CNI plugin: pods that have addresses need it to give them back.
 fn on_nodes() -> Vec<String> {
-    let list = "find /etc/cni /opt/cni /var/run/spidernet /var/lib/kubelet/device-plugins -name '*spiderpool*' -o -type f \
-                -name '*.conf*'";
+    let list = "find /etc/cni /opt/cni /var/run/spidernet /var/lib/kubelet/device-plugins ! -path /opt/cni/bin/spiderpool \
+                '(' -name '*spiderpool*' -o -type f -name '*.conf*' ')'";
     [MATCHING, CHANGING, OTHER].map(|node| in_node(node, &format!("{list} | sort"))).to_vec()
 }
 
