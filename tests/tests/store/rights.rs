@@ -102,6 +102,21 @@ async fn an_agent_writes_what_is_of_its_node_and_nothing_else() {
     let removed = store_b.remove(address, &own.version).await;
     assert!(removed.as_ref().is_err_and(fenced), "{removed:?}");
 
+    // One name for each address.
+    let full = "fd00-0000-0000-0000-0000-0000-0000-0005";
+    for (name, address) in
+        [("fd00--5", "fd00::5"), (full, "fd00::6"), ("10.0.0.4", "10.0.0.5"), ("x", "10.0.0.5"), (full, "x:")]
+    {
+        let mut named = written(address, "a");
+        named["metadata"]["name"] = name.into();
+        let answer = create(&a, ALLOCATIONS, &named).await;
+        let refused = answer.refused();
+        assert!(refused.contains("must be the address"), "{name}: {refused}");
+    }
+    let mut named = written("fd00::5", "a");
+    named["metadata"]["name"] = full.into();
+    create(&a, &format!("{ALLOCATIONS}?dryRun=All"), &named).await.accepted();
+
     let mut next = own.value.clone();
     next.detached = true;
     let own = store_a.advance(address, &own.version, next).await.expect("its own");
