@@ -109,21 +109,21 @@ fn is_live(pod: &Pod) -> bool {
     !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// Addresses of the subnets that begin so, in all network namespaces of pods on all nodes; twice if twice there.
-pub fn inside(prefix: &str) -> Vec<String> {
+/// Addresses that begin so, in all network namespaces of pods on all nodes; twice if twice there.
+pub fn inside(prefixes: &[&str]) -> Vec<String> {
     let look = "for ns in /var/run/netns/*; do [ -e \"$ns\" ] || continue; \
                 nsenter --net=\"$ns\" ip -o addr show scope global 2>/dev/null; done; true";
     let all = [MATCHING, CHANGING, OTHER].map(|node| in_node(node, look)).join("\n");
     let addresses = all.lines().filter_map(|line| line.split_whitespace().nth(3)).map(bare);
-    let mut found: Vec<String> = addresses.filter(|ip| ip.starts_with(prefix)).map(str::to_owned).collect();
+    let mut found: Vec<String> = addresses.filter(|ip| begins(ip, prefixes)).map(str::to_owned).collect();
     found.sort();
     found
 }
 
 /// Waits until allocations, endpoints, live pods and the kernels' namespaces say the same of addresses that begin so.
-pub async fn until_consistent(cluster: &Cluster, prefix: &str, limit: Duration) -> Held {
+pub async fn until_consistent(cluster: &Cluster, prefixes: &[&str], limit: Duration) -> Held {
     wait::until("the same addresses in the API, in pods and in namespaces", limit, async || {
-        let ours = |held: Held| -> Held { held.into_iter().filter(|(.., ip)| ip.starts_with(prefix)).collect() };
+        let ours = |held: Held| -> Held { held.into_iter().filter(|(.., ip)| begins(ip, prefixes)).collect() };
         let allocated = ours(allocated());
         let pods = ours(of_pods(cluster).await?);
         ensure!(
@@ -136,17 +136,21 @@ pub async fn until_consistent(cluster: &Cluster, prefix: &str, limit: Duration) 
         ensure!(allocated == published, "allocated {allocated:?}, published {published:?}");
         let mut addresses: Vec<_> = allocated.iter().map(|(.., ip)| ip.clone()).collect();
         addresses.sort();
-        let inside = inside(prefix);
+        let inside = inside(prefixes);
         ensure!(inside == addresses, "in namespaces {inside:?}, allocated {addresses:?}");
         Ok(allocated)
     })
     .await
 }
 
-/// Waits until nothing is allocated.
-pub async fn until_free(limit: Duration) {
+fn begins(ip: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| ip.starts_with(prefix))
+}
+
+/// Waits until no address that begins so is allocated.
+pub async fn until_free(prefixes: &[&str], limit: Duration) {
     wait::until("all addresses to be free", limit, async || {
-        let left = allocated();
+        let left: Held = allocated().into_iter().filter(|(.., ip)| begins(ip, prefixes)).collect();
         ensure!(left.is_empty(), "{left:?}");
         Ok(())
     })

@@ -100,7 +100,7 @@ async fn whatever_is_killed_the_same_addresses_are_everywhere() {
         cluster.until_phase(name, "Running").await;
     }
     let begin = Instant::now();
-    let held = until_consistent(&cluster, "10.83.", Duration::from_mins(7)).await;
+    let held = until_consistent(&cluster, &["10.83."], Duration::from_mins(7)).await;
     println!(
         "{} addresses, the same in API, pods and namespaces, {:.1?} after all pods ran",
         held.len(),
@@ -108,6 +108,6 @@ async fn whatever_is_killed_the_same_addresses_are_everywhere() {
     );
     assert_eq!(held.len(), live.len().min(ADDRESSES));
     run("kubectl", ["delete", "pod", "--all", "--wait=false"]);
-    until_free(Duration::from_mins(6)).await;
+    until_free(&["10.83."], Duration::from_mins(6)).await;
     run("kubectl", ["delete", "spiderippool", "churn", "--timeout=60s"]);
 }

@@ -104,7 +104,7 @@ async fn a_pool_is_edited_while_it_is_used() {
     .await;
     assert!(edit(json!({"disable": false})).status.success());
     cluster.until_phase("edited-2", "Running").await;
-    assert_eq!(until_consistent(&cluster, "10.82.", SOON).await.len(), 3);
+    assert_eq!(until_consistent(&cluster, &["10.82."], SOON).await.len(), 3);
     // A pool that is deleted stays as long as it is used, says for whom, and gives nothing more.
     run("kubectl", ["delete", "spiderippool", "edited", "--wait=false"]);
     wait::until("the pool to say what it waits for", SOON, async || {
@@ -114,6 +114,6 @@ async fn a_pool_is_edited_while_it_is_used() {
     })
     .await;
     cluster.delete_pods(&["edited-0", "edited-1", "edited-2"]).await;
-    until_free(Duration::from_mins(2)).await;
+    until_free(&["10.82."], Duration::from_mins(2)).await;
     run("kubectl", ["wait", "--for=delete", "spiderippool/edited", "--timeout=60s"]);
 }

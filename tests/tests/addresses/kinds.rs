@@ -54,7 +54,7 @@ async fn interfaces_families_and_pools_as_pods_ask_for_them() {
     // Both families, and the one address that is not reserved.
     cluster.create(networked("dual", "default/kinds-macvlan")).await.expect("created");
     cluster.until_phase("dual", "Running").await;
-    let held = until_consistent(&cluster, "", SOON).await;
+    let held = until_consistent(&cluster, &["10.80.", "fd00:80:"], SOON).await;
     assert_eq!(of(&held, "twice"), ["10.80.0.10", "10.80.0.11"]);
     let dual = of(&held, "dual");
     assert!(dual.len() == 2 && dual[0] == "10.80.1.19" && dual[1].starts_with("fd00:80::"), "{dual:?}");
@@ -93,7 +93,7 @@ async fn interfaces_families_and_pools_as_pods_ask_for_them() {
     apply(&there.to_string());
     run("kubectl", ["wait", "--for=condition=Ready", "pod/there", "--namespace=kinds", "--timeout=3m"]);
     cluster.delete_pods(&["blue"]).await;
-    let held = until_consistent(&cluster, "", SOON).await;
+    let held = until_consistent(&cluster, &["10.80.", "fd00:80:"], SOON).await;
     for (pod, count) in [("red", 1), ("each", 2), ("there", 1)] {
         let found = of(&held, pod);
         assert!(found.len() == count && found.iter().all(|ip| ip.starts_with("10.80.2.")), "{pod}: {found:?}");
@@ -102,7 +102,7 @@ async fn interfaces_families_and_pools_as_pods_ask_for_them() {
     // A namespace goes with the pods in it.
     run("kubectl", ["delete", "namespace", "kinds", "--timeout=3m"]);
     cluster.delete_pods(&["twice", "dual", "red", "each"]).await;
-    until_free(Duration::from_mins(2)).await;
+    until_free(&["10.80.", "fd00:80:"], Duration::from_mins(2)).await;
     run("kubectl", ["delete", "spiderreservedip", "kinds"]);
     let pools = ["kinds-a", "kinds-b", "kinds-6", "kinds-red"];
     run("kubectl", ["delete", "spiderippool"].iter().chain(&pools).chain(&["--timeout=60s"]));
