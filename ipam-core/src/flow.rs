@@ -25,6 +25,7 @@ mod swap;
 pub use add::Failed;
 pub use free::Undo;
 pub use moves::Successor;
+pub use reconcile::Looked;
 pub use request::{Add, AddError, Answer, Candidate, Chosen, Del, NoPool, NotYet, Parent, Pools, Wanted};
 
 use crate::{Host, Node, Provider, Step, Store, StoreError};

@@ -33,7 +33,7 @@ pub use allocation::{
 pub use choice::{Catalog, Named, Pool, Request, Rule, Rules, Source, choose};
 pub use endpoint::{Assigned, Endpoint, Interface, Route};
 pub use flow::{
-    Add, AddError, Answer, Candidate, Chosen, Del, Failed, Flows, Me, NoPool, NotYet, Parent, Pools, Stopped,
+    Add, AddError, Answer, Candidate, Chosen, Del, Failed, Flows, Looked, Me, NoPool, NotYet, Parent, Pools, Stopped,
     Successor, Undo, Wanted,
 };
 pub use host::{Host, Kept, Step};

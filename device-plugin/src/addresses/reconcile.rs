@@ -1,21 +1,25 @@
 //! Looks at allocations of this node that no call is about.
 
 use super::{Addresses, pods};
-use ipam_core::{Address, Store};
+use ipam_core::{Address, Looked, Store};
 use kube::Client;
 use runtime::Chain;
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::time::DelayQueue;
+use tokio_util::time::delay_queue::Key;
 
 /// Pods that have ended and were not looked at yet. What does not fit is found by the next look at all.
 const ENDED: usize = 1024;
 /// Each look at all costs a read or two of each address.
 const ALL: Duration = Duration::from_mins(5);
-/// A sandbox is torn down after its pod has ended; until then there is nothing to do, and its DEL may not come.
-const AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(20)];
+/// A sandbox is torn down after its pod has ended, and its DEL may not come; this is looked for with growing pauses.
+const AGAIN_MIN: Duration = Duration::from_secs(1);
+const AGAIN_MAX: Duration = Duration::from_mins(1);
 
 /// Never ends.
 pub(super) async fn run(addresses: Arc<Addresses>, client: Client, node: String) -> Infallible {
@@ -23,25 +27,31 @@ pub(super) async fn run(addresses: Arc<Addresses>, client: Client, node: String)
     let (told, mut ended) = mpsc::channel(ENDED);
     let mut all = interval(ALL);
     all.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut later = tokio_util::time::DelayQueue::new();
+    let mut again = Again::default();
     let watching = pods::ended(client, &node, told);
     let looking = async {
         loop {
-            let (uid, tries) = tokio::select! {
-                Some(uid) = ended.recv() => (uid, 0),
-                Some(due) = std::future::poll_fn(|context| later.poll_expired(context)) => due.into_inner(),
-                _ = all.tick() => {
-                    let every: Vec<Address> = addresses.store.all().iter().map(|one| one.value.address).collect();
-                    look(&addresses, &every).await;
-                    continue;
+            let due = tokio::select! {
+                Some(uid) = ended.recv() => addresses.store.of_pod(&uid),
+                address = again.due() => {
+                    let found = addresses.store.of_address(address);
+                    if found.is_none() {
+                        again.forget(address);
+                    }
+                    found.into_iter().collect()
                 }
+                _ = all.tick() => addresses.store.all(),
             };
-            let of_pod = |uid: &str| -> Vec<Address> {
-                addresses.store.of_pod(uid).iter().map(|one| one.value.address).collect()
-            };
-            look(&addresses, &of_pod(&uid)).await;
-            if let Some(pause) = AGAIN.get(tries).filter(|_| !of_pod(&uid).is_empty()) {
-                later.insert((uid, tries + 1), *pause);
+            for one in due {
+                let address = one.value.address;
+                match addresses.flows.reconcile(address).await {
+                    Ok(Looked::Done) => again.forget(address),
+                    Ok(Looked::Waits) => again.wait(address),
+                    Err(stopped) => {
+                        tracing::info!(%address, error = %Chain(&stopped), "an address is looked at again later");
+                        again.wait(address);
+                    }
+                }
             }
         }
     };
@@ -51,10 +61,71 @@ pub(super) async fn run(addresses: Arc<Addresses>, client: Client, node: String)
     }
 }
 
-async fn look(addresses: &Addresses, at: &[Address]) {
-    for address in at {
-        if let Err(stopped) = addresses.flows.reconcile(*address).await {
-            tracing::info!(%address, error = %Chain(&stopped), "an address is looked at again later");
+/// Addresses to look at again. No more than the node has.
+#[derive(Default)]
+struct Again {
+    queue: DelayQueue<Address>,
+    waits: HashMap<Address, Wait>,
+}
+
+struct Wait {
+    /// None while it is looked at.
+    queued: Option<Key>,
+    pause: Duration,
+}
+
+impl Again {
+    /// The next one whose time has come.
+    async fn due(&mut self) -> Address {
+        let Some(due) = std::future::poll_fn(|context| self.queue.poll_expired(context)).await else {
+            return std::future::pending().await;
+        };
+        let address = due.into_inner();
+        if let Some(wait) = self.waits.get_mut(&address) {
+            wait.queued = None;
         }
+        address
+    }
+
+    fn wait(&mut self, address: Address) {
+        let wait = self.waits.entry(address).or_insert(Wait { queued: None, pause: AGAIN_MIN / 2 });
+        if wait.queued.is_none() {
+            wait.pause = (wait.pause * 2).min(AGAIN_MAX);
+            wait.queued = Some(self.queue.insert(address, wait.pause));
+        }
+    }
+
+    fn forget(&mut self, address: Address) {
+        if let Some(Wait { queued: Some(key), .. }) = self.waits.remove(&address) {
+            self.queue.try_remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::{Instant, timeout};
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_until_it_is_forgotten() {
+        let address: Address = "10.0.0.1".parse().expect("an address");
+        let mut again = Again::default();
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            again.wait(address);
+            // A look for another reason does not put it off.
+            again.wait(address);
+            let begin = Instant::now();
+            assert_eq!(again.due().await, address);
+            pauses.push(begin.elapsed().as_secs());
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+        again.wait(address);
+        again.forget(address);
+        assert!(timeout(2 * AGAIN_MAX, again.due()).await.is_err(), "it is not looked at any more");
+        again.wait(address);
+        let begin = Instant::now();
+        assert_eq!((again.due().await, begin.elapsed().as_secs()), (address, 1), "a new one begins anew");
     }
 }

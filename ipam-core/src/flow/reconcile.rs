@@ -7,15 +7,24 @@ use std::time::Duration;
 /// How long an allocation without a provider may be unpublished: nobody else says that its flow is dead.
 const UNPUBLISHED: Duration = Duration::from_mins(1);
 
+/// What a look at an allocation came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// There is nothing to do, or it was done.
+    Done,
+    /// There is something to do once a sandbox is gone, a call has settled or a flow has ended.
+    Waits,
+}
+
 impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     /// Goes on with what somebody left, frees what nobody needs. Where a flow is running, nothing is done.
-    pub async fn reconcile(&self, address: Address) -> Result<(), Stopped> {
-        let Some(seen) = self.store.of_address(address) else { return Ok(()) };
+    pub async fn reconcile(&self, address: Address) -> Result<Looked, Stopped> {
+        let Some(seen) = self.store.of_address(address) else { return Ok(Looked::Done) };
         let key = (seen.value.pod.uid.clone(), seen.value.interface.clone());
-        let Some(_lock) = self.locks.try_take(key) else { return Ok(()) };
+        let Some(_lock) = self.locks.try_take(key) else { return Ok(Looked::Waits) };
         // What was seen before the lock may have been changed by who had it.
         let Some(stored) = self.store.of_address(address).filter(|now| now.value.pod == seen.value.pod) else {
-            return Ok(());
+            return Ok(Looked::Waits);
         };
         match stored.value.state {
             State::Held => self.reconcile_held(stored).await,
@@ -23,7 +32,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         }
     }
 
-    async fn reconcile_held(&self, stored: Stored<Allocation>) -> Result<(), Stopped> {
+    async fn reconcile_held(&self, stored: Stored<Allocation>) -> Result<Looked, Stopped> {
         let allocation = &stored.value;
         let pod = &allocation.pod;
         self.host.at(Step::ReadPod).await;
@@ -38,20 +47,31 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     }
 
     /// The pod is gone or terminal, and nobody keeps the address for another.
-    async fn reconcile_dead(&self, stored: Stored<Allocation>) -> Result<(), Stopped> {
+    async fn reconcile_dead(&self, stored: Stored<Allocation>) -> Result<Looked, Stopped> {
         if stored.value.provider.is_some() {
-            if self.is_settled(&stored).await? { self.free(stored, Then::Delete).await } else { Ok(()) }
+            if !self.is_settled(&stored).await? {
+                return Ok(Looked::Waits);
+            }
+            self.free(stored, Then::Delete).await?;
         } else {
-            if self.sandbox_gone(&stored.value).await { self.remove(&stored).await } else { Ok(()) }
+            if !self.sandbox_gone(&stored.value).await {
+                return Ok(Looked::Waits);
+            }
+            self.remove(&stored).await?;
         }
+        Ok(Looked::Done)
     }
 
     /// The pod is gone and will come back, here or elsewhere. Its DEL may have been lost: without the mark, nobody could move it.
-    async fn reconcile_retained(&self, stored: Stored<Allocation>) -> Result<(), Stopped> {
+    async fn reconcile_retained(&self, stored: Stored<Allocation>) -> Result<Looked, Stopped> {
         if stored.value.detached {
-            return Ok(());
+            return Ok(Looked::Done);
         }
-        if self.sandbox_gone(&stored.value).await { self.detach(stored).await } else { Ok(()) }
+        if !self.sandbox_gone(&stored.value).await {
+            return Ok(Looked::Waits);
+        }
+        self.detach(stored).await?;
+        Ok(Looked::Done)
     }
 
     /// An orphan of a living pod, or one that is in order.
@@ -60,26 +80,31 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         stored: Stored<Allocation>,
         facts: &PodFacts,
         retained: bool,
-    ) -> Result<(), Stopped> {
+    ) -> Result<Looked, Stopped> {
         let allocation = &stored.value;
         let pod = &allocation.pod;
         self.host.at(Step::ReadEndpoint).await;
         let endpoint = self.store.endpoint(&pod.namespace, &pod.name).await.map_err(at(Step::ReadEndpoint))?;
         let endpoint = endpoint.map(|endpoint| endpoint.value);
         if endpoint.as_ref().is_some_and(|endpoint| endpoint.entry(allocation).is_some()) {
-            return self.follow_node(stored).await;
+            self.follow_node(stored).await?;
+            return Ok(Looked::Done);
         }
         let quiet = match allocation.provider {
             Some(_) => self.settled(&stored, endpoint.as_ref()),
             None => self.host.now() >= stored.seen.saturating_add(UNPUBLISHED),
         };
-        if !quiet || facts.terminating || self.may_be_shown_again(allocation).await {
-            return Ok(());
+        if !quiet {
+            return Ok(Looked::Waits);
+        }
+        if facts.terminating || self.may_be_shown_again(allocation).await {
+            return Ok(Looked::Done);
         }
         if retained && !self.has_another(&stored).await? {
-            return Ok(());
+            return Ok(Looked::Done);
         }
-        self.free(stored, Then::Delete).await
+        self.free(stored, Then::Delete).await?;
+        Ok(Looked::Done)
     }
 
     /// Its result is on disk and its sandbox is there: the next ADD publishes it from there.
@@ -124,10 +149,10 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     }
 
     /// Somebody's release whose process is gone, or gave up.
-    pub(super) async fn take_over(&self, stored: Stored<Allocation>) -> Result<(), Stopped> {
-        let State::Releasing(releasing) = &stored.value.state else { return Ok(()) };
+    pub(super) async fn take_over(&self, stored: Stored<Allocation>) -> Result<Looked, Stopped> {
+        let State::Releasing(releasing) = &stored.value.state else { return Ok(Looked::Done) };
         if !self.settled(&stored, None) {
-            return Ok(());
+            return Ok(Looked::Waits);
         }
         let pod = &stored.value.pod;
         let then = match releasing.then {
@@ -143,9 +168,10 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         self.host.at(Step::TakeOver).await;
         let unbound = self.unbind(stored, then, Duration::ZERO).await?;
         match then {
-            Then::Keep => self.give_back(unbound, None).await,
-            Then::Delete => self.remove(&unbound).await,
+            Then::Keep => self.give_back(unbound, None).await?,
+            Then::Delete => self.remove(&unbound).await?,
         }
+        Ok(Looked::Done)
     }
 
     /// By the endpoint as it is now.

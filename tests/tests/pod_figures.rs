@@ -1,0 +1,87 @@
+//! Prints how long many pods take until they run with addresses of a pool, beside pods whose addresses the community's
+//! `host-local` gives, and what the agent of their node needs meanwhile.
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tests::addresses::{apply, attachment, bridge, of_pools, pool, until_free};
+use tests::cluster::{Cluster, MATCHING, in_node, sleeping};
+use tests::multus;
+use tests::process::run;
+use tests::wait;
+
+const PODS: usize = 200;
+const POOLS: usize = 100;
+const PAIRS: usize = 3;
+/// Ours by theirs, of the medians.
+const PROMISED: f64 = 1.10;
+const PROMISED_KIB: u64 = 40 << 10;
+
+/// From `apply` to all of them running, on one node; then they are gone again. `meanwhile` is looked at when they run.
+async fn start(cluster: &Cluster, network: &str, meanwhile: impl FnOnce()) -> Duration {
+    let mut template = sleeping("");
+    template["metadata"] = json!({
+        "labels": {"app": network}, "annotations": {"k8s.v1.cni.cncf.io/networks": format!("default/{network}")},
+    });
+    template["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": MATCHING});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": network},
+        "spec": {"replicas": PODS, "selector": {"matchLabels": {"app": network}}, "template": template},
+    });
+    let begin = Instant::now();
+    apply(&deployment.to_string());
+    run("kubectl", ["rollout", "status", &format!("deployment/{network}"), "--timeout=10m"]);
+    let took = begin.elapsed();
+    meanwhile();
+    run("kubectl", ["delete", "deployment", network]);
+    wait::until(format!("the end of the pods on {network}"), Duration::from_mins(8), async || {
+        let left = cluster.phases(network).await?;
+        ensure!(left.is_empty(), "{} are left", left.len());
+        Ok(())
+    })
+    .await;
+    until_free(&["10.90."], Duration::from_mins(2)).await;
+    took
+}
+
+fn median(spans: &mut [Duration]) -> f64 {
+    spans.sort();
+    spans[spans.len() / 2].as_secs_f64()
+}
+
+#[tokio::test]
+async fn many_pods_with_addresses_of_a_pool() {
+    let cluster = Cluster::installed().await;
+    multus::install(&[]);
+    for n in 1..POOLS {
+        pool(
+            &format!("figures-{n}"),
+            &format!("10.{}.0.0/16", 100 + n),
+            &format!("10.{}.0.1-10.{0}.9.250", 100 + n),
+            Value::Null,
+        );
+    }
+    pool("figures", "10.90.0.0/16", "10.90.0.10-10.90.0.209", Value::Null);
+    attachment("ours", bridge("br-ours"), of_pools(&["figures"]));
+    attachment("theirs", bridge("br-theirs"), json!({"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/16"}]]}));
+
+    let agent = in_node(MATCHING, "pgrep -f '^/usr/bin/spiderpool-agent '");
+    let memory = || -> u64 {
+        let status = in_node(MATCHING, &format!("grep VmRSS /proc/{agent}/status"));
+        status.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
+    };
+    let (mut ours, mut theirs, mut rss) = (Vec::new(), Vec::new(), 0);
+    for pair in 1..=PAIRS {
+        ours.push(start(&cluster, "ours", || rss = rss.max(memory())).await);
+        theirs.push(start(&cluster, "theirs", || ()).await);
+        println!(
+            "pair {pair}, {PODS} pods from apply to Running: ours {:.1?}, host-local {:.1?}",
+            ours[pair - 1],
+            theirs[pair - 1]
+        );
+    }
+    let ratio = median(&mut ours) / median(&mut theirs);
+    println!("medians of {PAIRS} pairs: ours is {ratio:.3} of host-local's (promised: {PROMISED})");
+    println!("agent, memory with {PODS} pods and {POOLS} pools: {rss} KiB (promised: {PROMISED_KIB})");
+    assert!(ratio <= PROMISED && rss <= PROMISED_KIB, "promised");
+}
