@@ -1,6 +1,6 @@
 //! Addresses on a cluster: who has which by the API, by the pods, and in the kernels' namespaces.
 
-use crate::cluster::{CHANGING, Cluster, MATCHING, OTHER, in_node};
+use crate::cluster::{CHANGING, Cluster, MATCHING, OTHER, SOON, in_node, sleeping};
 use crate::process::run;
 use crate::wait;
 use anyhow::{Context, ensure};
@@ -43,6 +43,48 @@ pub fn attachment(name: &str, mut plugin: Value, ipam: Value) {
         "metadata": {"name": name, "namespace": "default"}, "spec": {"config": plugin.to_string()},
     });
     apply(&definition.to_string());
+}
+
+/// Before the nodes' own.
+const CONF: &str = "/etc/cni/net.d/05-tests.conflist";
+
+/// Makes this the network of all pods that start on these nodes, without Multus, and waits until a pod there gets an address
+/// that begins so.
+pub async fn node_network(cluster: &Cluster, nodes: &[&str], mut plugin: Value, ipam: Value, prefix: &str) {
+    plugin["ipam"] = ipam;
+    let conf = json!({"cniVersion": "1.0.0", "name": "tests", "plugins": [plugin]});
+    for node in nodes {
+        in_node(node, &format!("echo '{conf}' >{CONF}.new && mv {CONF}.new {CONF}"));
+        wait::until(format!("the runtime of {node} to use its new network"), SOON, async || {
+            cluster.delete_pods(&["probe"]).await;
+            cluster.create(on(node, sleeping("probe"))).await?;
+            let found = addresses(cluster, "probe").await;
+            ensure!(found.iter().any(|ip| ip.starts_with(prefix)), "{found:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await;
+        cluster.delete_pods(&["probe"]).await;
+    }
+}
+
+/// The nodes' own networks again.
+pub fn remove_node_network(nodes: &[&str]) {
+    for node in nodes {
+        in_node(node, &format!("rm {CONF}"));
+    }
+}
+
+/// Binds a pod to a node.
+pub fn on(node: &str, mut pod: Value) -> Value {
+    pod["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": node});
+    pod
+}
+
+/// Addresses of a pod once it runs.
+pub async fn addresses(cluster: &Cluster, pod: &str) -> Vec<String> {
+    cluster.until_phase(pod, "Running").await;
+    let found = cluster.pods().get(pod).await.expect("there").status.and_then(|status| status.pod_ips);
+    found.into_iter().flatten().map(|ip| ip.ip).collect()
 }
 
 /// A plugin that joins pods of a node by a bridge of this name.
@@ -90,16 +132,18 @@ fn bare(cidr: &str) -> &str {
     cidr.split('/').next().unwrap_or_default()
 }
 
-/// By what Multus has written on live pods, of interfaces beyond the first.
+/// By the status of live pods, and what Multus has written on them.
 pub async fn of_pods(cluster: &Cluster) -> anyhow::Result<Held> {
     let pods = Api::<Pod>::all(cluster.client()).list(&ListParams::default()).await?;
     let mut held = Held::new();
     for pod in pods.items.iter().filter(|pod| is_live(pod)) {
-        let Some(status) = pod.annotations().get("k8s.v1.cni.cncf.io/network-status") else { continue };
-        let status: Vec<Value> = serde_json::from_str(status).context("Multus writes a list")?;
-        let addresses = status.iter().filter(|one| one["interface"] != "eth0").filter_map(|one| one["ips"].as_array());
+        let of_multus =
+            pod.annotations().get("k8s.v1.cni.cncf.io/network-status").map(|text| serde_json::from_str(text));
+        let of_multus: Vec<Value> = of_multus.transpose().context("Multus writes a list")?.unwrap_or_default();
+        let of_multus = of_multus.iter().filter_map(|one| one["ips"].as_array()).flatten().map(text);
+        let own = pod.status.iter().flat_map(|status| status.pod_ips.iter().flatten()).map(|ip| ip.ip.clone());
         let pod = (pod.namespace().unwrap_or_default(), pod.name_any());
-        held.extend(addresses.flatten().map(|ip| (pod.0.clone(), pod.1.clone(), text(ip))));
+        held.extend(of_multus.chain(own).map(|ip| (pod.0.clone(), pod.1.clone(), ip)));
     }
     Ok(held)
 }

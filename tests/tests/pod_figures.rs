@@ -4,9 +4,8 @@
 use anyhow::ensure;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use tests::addresses::{apply, attachment, bridge, of_pools, pool, until_free};
+use tests::addresses::{apply, bridge, node_network, of_pools, on, pool, remove_node_network, until_free};
 use tests::cluster::{Cluster, MATCHING, in_node, sleeping};
-use tests::multus;
 use tests::process::run;
 use tests::wait;
 
@@ -18,24 +17,22 @@ const PROMISED: f64 = 1.10;
 const PROMISED_KIB: u64 = 40 << 10;
 
 /// From `apply` to all of them running, on one node; then they are gone again. `meanwhile` is looked at when they run.
-async fn start(cluster: &Cluster, network: &str, meanwhile: impl FnOnce()) -> Duration {
-    let mut template = sleeping("");
-    template["metadata"] = json!({
-        "labels": {"app": network}, "annotations": {"k8s.v1.cni.cncf.io/networks": format!("default/{network}")},
-    });
-    template["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": MATCHING});
+async fn start(cluster: &Cluster, app: &str, ipam: Value, prefix: &str, meanwhile: impl FnOnce()) -> Duration {
+    node_network(cluster, &[MATCHING], bridge(&format!("br-{app}")), ipam, prefix).await;
+    let mut template = on(MATCHING, sleeping(""));
+    template["metadata"] = json!({"labels": {"app": app}});
     let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": network},
-        "spec": {"replicas": PODS, "selector": {"matchLabels": {"app": network}}, "template": template},
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": app},
+        "spec": {"replicas": PODS, "selector": {"matchLabels": {"app": app}}, "template": template},
     });
     let begin = Instant::now();
     apply(&deployment.to_string());
-    run("kubectl", ["rollout", "status", &format!("deployment/{network}"), "--timeout=10m"]);
+    run("kubectl", ["rollout", "status", &format!("deployment/{app}"), "--timeout=10m"]);
     let took = begin.elapsed();
     meanwhile();
-    run("kubectl", ["delete", "deployment", network]);
-    wait::until(format!("the end of the pods on {network}"), Duration::from_mins(8), async || {
-        let left = cluster.phases(network).await?;
+    run("kubectl", ["delete", "deployment", app]);
+    wait::until(format!("the end of the pods of {app}"), Duration::from_mins(8), async || {
+        let left = cluster.phases(app).await?;
         ensure!(left.is_empty(), "{} are left", left.len());
         Ok(())
     })
@@ -52,7 +49,6 @@ fn median(spans: &mut [Duration]) -> f64 {
 #[tokio::test]
 async fn many_pods_with_addresses_of_a_pool() {
     let cluster = Cluster::installed().await;
-    multus::install(&[]);
     for n in 1..POOLS {
         pool(
             &format!("figures-{n}"),
@@ -62,8 +58,7 @@ async fn many_pods_with_addresses_of_a_pool() {
         );
     }
     pool("figures", "10.90.0.0/16", "10.90.0.10-10.90.0.209", Value::Null);
-    attachment("ours", bridge("br-ours"), of_pools(&["figures"]));
-    attachment("theirs", bridge("br-theirs"), json!({"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/16"}]]}));
+    let theirs_ipam = json!({"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/16"}]]});
 
     let agent = in_node(MATCHING, "pgrep -f '^/usr/bin/spiderpool-agent '");
     let memory = || -> u64 {
@@ -72,14 +67,15 @@ async fn many_pods_with_addresses_of_a_pool() {
     };
     let (mut ours, mut theirs, mut rss) = (Vec::new(), Vec::new(), 0);
     for pair in 1..=PAIRS {
-        ours.push(start(&cluster, "ours", || rss = rss.max(memory())).await);
-        theirs.push(start(&cluster, "theirs", || ()).await);
+        ours.push(start(&cluster, "ours", of_pools(&["figures"]), "10.90.", || rss = rss.max(memory())).await);
+        theirs.push(start(&cluster, "theirs", theirs_ipam.clone(), "10.91.", || ()).await);
         println!(
             "pair {pair}, {PODS} pods from apply to Running: ours {:.1?}, host-local {:.1?}",
             ours[pair - 1],
             theirs[pair - 1]
         );
     }
+    remove_node_network(&[MATCHING]);
     let ratio = median(&mut ours) / median(&mut theirs);
     println!("medians of {PAIRS} pairs: ours is {ratio:.3} of host-local's (promised: {PROMISED})");
     println!("agent, memory with {PODS} pods and {POOLS} pools: {rss} KiB (promised: {PROMISED_KIB})");

@@ -3,46 +3,13 @@
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tests::addresses::{allocated, pool, until_free};
+use tests::addresses::{addresses, allocated, bridge, node_network, on, pool, remove_node_network, until_free};
 use tests::cluster::{Cluster, OTHER, SOON, dev_cluster, in_node, sleeping};
 use tests::process::run;
 use tests::wait;
 
-/// Before the node's own.
-const CONF: &str = "/etc/cni/net.d/05-tests.conflist";
-
-/// Makes this the network of all pods that start on [`OTHER`].
-fn network(mut plugin: Value) {
-    plugin["ipam"] = json!({
-        "type": "spiderpool", "default_ipv4_ippool": ["alone-v4"], "default_ipv6_ippool": ["alone-v6"],
-    });
-    let conf = json!({"cniVersion": "1.0.0", "name": "alone", "plugins": [plugin]});
-    in_node(OTHER, &format!("echo '{conf}' >{CONF}.new && mv {CONF}.new {CONF}"));
-}
-
-fn on_other(name: &str) -> Value {
-    let mut pod = sleeping(name);
-    pod["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": OTHER});
-    pod
-}
-
-/// Addresses of a pod once it runs on ours. The runtime may take a moment to see a new configuration.
-async fn addresses(cluster: &Cluster, pod: &str) -> Vec<String> {
-    cluster.until_phase(pod, "Running").await;
-    let found = cluster.pods().get(pod).await.expect("there").status.and_then(|status| status.pod_ips);
-    found.into_iter().flatten().map(|ip| ip.ip).collect()
-}
-
-async fn until_used(cluster: &Cluster, prefix: &str) {
-    wait::until("the runtime to use the node's new network", SOON, async || {
-        cluster.delete_pods(&["probe"]).await;
-        cluster.create(on_other("probe")).await?;
-        let found = addresses(cluster, "probe").await;
-        ensure!(found.iter().any(|ip| ip.starts_with(prefix)), "{found:?}");
-        Ok::<_, anyhow::Error>(())
-    })
-    .await;
-    cluster.delete_pods(&["probe"]).await;
+fn both() -> Value {
+    json!({"type": "spiderpool", "default_ipv4_ippool": ["alone-v4"], "default_ipv6_ippool": ["alone-v6"]})
 }
 
 fn container_of(pod: &str) -> anyhow::Result<String> {
@@ -56,12 +23,11 @@ async fn a_nodes_own_network_is_of_pools() {
     let cluster = Cluster::installed().await;
     pool("alone-v4", "10.78.0.0/16", "10.78.0.10-10.78.0.40", json!({"gateway": "10.78.0.1"}));
     pool("alone-v6", "fd00:78::/64", "fd00:78::10-fd00:78::40", json!({"gateway": "fd00:78::1"}));
-    network(json!({"type": "bridge", "bridge": "br-alone", "isGateway": false}));
-    until_used(&cluster, "10.78.").await;
+    node_network(&cluster, &[OTHER], bridge("br-alone"), both(), "10.78.").await;
 
     // Both families; neighbours reach each other.
     for name in ["left", "right"] {
-        cluster.create(on_other(name)).await.expect("created");
+        cluster.create(on(OTHER, sleeping(name))).await.expect("created");
     }
     let (left, right) = (addresses(&cluster, "left").await, addresses(&cluster, "right").await);
     for found in [&left, &right] {
@@ -106,13 +72,13 @@ async fn a_nodes_own_network_is_of_pools() {
     .await;
 
     cluster.delete_pods(&["left", "right"]).await;
-    network(json!({"type": "macvlan", "master": "eth1", "mode": "bridge"}));
-    until_used(&cluster, "10.78.").await;
-    cluster.create(on_other("alone")).await.expect("created");
+    let macvlan = json!({"type": "macvlan", "master": "eth1", "mode": "bridge"});
+    node_network(&cluster, &[OTHER], macvlan, both(), "10.78.").await;
+    cluster.create(on(OTHER, sleeping("alone"))).await.expect("created");
     let of_macvlan = addresses(&cluster, "alone").await;
     assert_eq!(of_macvlan.len(), 2, "{of_macvlan:?}");
     cluster.delete_pods(&["alone"]).await;
-    in_node(OTHER, &format!("rm {CONF}"));
+    remove_node_network(&[OTHER]);
     until_free(&["10.78.", "fd00:78:"], Duration::from_mins(2)).await;
     let pools = ["alone-v4", "alone-v6"];
     run("kubectl", ["delete", "spiderippool", pools[0], pools[1], "--timeout=60s"]);
