@@ -165,9 +165,9 @@ impl Config {
         })?;
         let valid = match verb {
             // Without the list everything would go.
-            Verb::Gc => part::<InUse>(value)?
-                .valid
-                .ok_or_else(|| wrong("\"cni.dev/valid-attachments\" is required for GC"))?,
+            Verb::Gc => {
+                part::<InUse>(value)?.valid.ok_or_else(|| wrong("\"cni.dev/valid-attachments\" is required for GC"))?
+            }
             _ => Vec::new(),
         };
         let addresses = match verb {
