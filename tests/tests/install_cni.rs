@@ -5,9 +5,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 use tests::agent::binary;
-use tests::process::{Running, attempt, run};
+use tests::process::{Running, attempt};
+use tests::wait;
 
+const SOON: Duration = Duration::from_mins(1);
 const SIZE: usize = 3 << 20;
 /// No handler of ours, so as deadly as a `kill -9`; the kernel sends it at the byte that is one too many.
 const SIGXFSZ: i32 = 25;
@@ -84,18 +87,32 @@ fn an_installer_killed_in_the_copy_leaves_the_old_plugin_or_none() {
 }
 
 /// The same report: runtimes start the plugin at any time, and a program that runs cannot be written to.
-#[test]
-fn a_plugin_that_runs_is_replaced_and_runs_on() {
+#[tokio::test]
+async fn a_plugin_that_runs_is_replaced_and_runs_on() {
     let host = Host::new();
-    fs::copy(run("which", ["sleep"]), host.program()).expect("copies");
+    fs::copy("/bin/sh", host.program()).expect("copies");
     assert!(host.install(None).status.success());
     let before = fs::metadata(host.installed()).expect("there").ino();
-    let log = host.folder.path().join("log");
-    let mut running = Running::start(&host.installed(), &["600".to_owned()], &[], &log);
+    // A shell that stands still until it is told to go on.
+    let arguments = ["-c", "kill -STOP $$; exit 7"].map(str::to_owned);
+    let mut running = Running::start(&host.installed(), &arguments, &[], &host.folder.path().join("log"));
+    wait::until(
+        "the old one to run",
+        SOON,
+        async || {
+            if running.state() == 'T' { Ok(()) } else { Err(running.state()) }
+        },
+    )
+    .await;
     fs::write(host.program(), content(3)).expect("writes");
     let ended = host.install(None);
     assert!(ended.status.success(), "{ended:?}");
     assert!(is(&host.installed(), &content(3)));
     assert_ne!(fs::metadata(host.installed()).expect("there").ino(), before);
-    assert_eq!(running.ended(), None, "it runs on");
+    running.signal("CONT");
+    wait::until("the old one to end as it would have", SOON, async || match running.ended() {
+        Some(7) => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
 }
