@@ -15,6 +15,8 @@ use tokio_util::task::TaskTracker;
 /// A node has some hundred pods; more at once are a runtime that repeats itself.
 const ADDS: usize = 256;
 const DELS: usize = 256;
+/// Each looks at all allocations of the node.
+const GCS: usize = 1;
 /// A runtime tears sandboxes down one interface after the other.
 const DEL: Duration = Duration::from_secs(5);
 /// Without the API server waiting longer changes nothing.
@@ -27,17 +29,19 @@ pub(super) struct Flows<I> {
     ipam: Arc<I>,
     adds: Arc<Semaphore>,
     dels: Arc<Semaphore>,
+    gcs: Arc<Semaphore>,
     tracker: TaskTracker,
     stop: CancellationToken,
 }
 
 impl<I> Clone for Flows<I> {
     fn clone(&self) -> Self {
-        let Self { ipam, adds, dels, tracker, stop } = self;
+        let Self { ipam, adds, dels, gcs, tracker, stop } = self;
         Self {
             ipam: ipam.clone(),
             adds: adds.clone(),
             dels: dels.clone(),
+            gcs: gcs.clone(),
             tracker: tracker.clone(),
             stop: stop.clone(),
         }
@@ -48,7 +52,8 @@ impl<I: Ipam> Flows<I> {
     pub(super) fn new(ipam: Arc<I>, stop: CancellationToken) -> Self {
         let tracker = TaskTracker::new();
         tracker.close();
-        Self { ipam, adds: Semaphore::new(ADDS).into(), dels: Semaphore::new(DELS).into(), tracker, stop }
+        let [adds, dels, gcs] = [ADDS, DELS, GCS].map(|most| Arc::new(Semaphore::new(most)));
+        Self { ipam, adds, dels, gcs, tracker, stop }
     }
 
     pub(super) fn ipam(&self) -> &I {
@@ -119,6 +124,29 @@ impl<I: Ipam> Flows<I> {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(container, interface, %error, "a DEL was cut off"),
             Err(_) => tracing::info!(container, interface, "a DEL goes on without its caller"),
+        }
+    }
+
+    /// What it has begun it ends, whether or not its caller waits.
+    pub(super) async fn gc(&self, network: String, in_use: Vec<Del>) -> Result<(), Fault> {
+        if self.stop.is_cancelled() {
+            return Err(answer::again("the node agent is stopping"));
+        }
+        let Ok(permit) = self.gcs.clone().try_acquire_owned() else {
+            return Err(answer::again("another GC is still running"));
+        };
+        let ipam = self.ipam.clone();
+        let flow = self.tracker.spawn(async move {
+            let ended = ipam.gc(network, in_use).await;
+            drop(permit);
+            ended
+        });
+        match flow.await {
+            Ok(ended) => ended.map_err(answer::failed),
+            Err(error) => {
+                tracing::error!(%error, "a GC was cut off");
+                Err(answer::failed("a fault of the node agent; its log says more".to_owned()))
+            }
         }
     }
 

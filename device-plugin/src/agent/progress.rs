@@ -46,7 +46,7 @@ impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((step, since)) = spent.now else {
-            return f.write_str("an earlier request for this interface is still running");
+            return f.write_str("all went by behind an earlier request for this interface, or before it was begun");
         };
         write!(f, "{step} takes {:.1?} so far", since.elapsed())?;
         let mut before: Vec<_> = spent.before.iter().filter(|(_, spent)| **spent >= LONG).collect();

@@ -47,7 +47,7 @@ impl<I: Ipam> Service<I> {
 
     async fn collected(&self, request: GcRequest) -> Result<(), Fault> {
         let (network, in_use) = request::gc(request).map_err(|why| answer::invalid(&why))?;
-        self.flows.ipam().gc(network, in_use).await.map_err(answer::failed)
+        self.flows.gc(network, in_use).await
     }
 }
 

@@ -20,6 +20,7 @@ use tonic::transport::{Channel, Endpoint};
 struct FakeIpam {
     asked: watch::Sender<Vec<Asked>>,
     ended: watch::Sender<usize>,
+    gcs: watch::Sender<usize>,
     dels: Mutex<Vec<Del>>,
     /// A flow needs one to end.
     go: Semaphore,
@@ -31,6 +32,7 @@ impl FakeIpam {
         Arc::new(Self {
             asked: watch::Sender::default(),
             ended: watch::Sender::default(),
+            gcs: watch::Sender::default(),
             dels: Mutex::default(),
             go: Semaphore::new(go),
             ready: true,
@@ -73,6 +75,9 @@ impl Ipam for FakeIpam {
     }
 
     async fn gc(&self, _: String, in_use: Vec<Del>) -> Result<(), String> {
+        self.gcs.send_modify(|gcs| *gcs += 1);
+        self.go.acquire().await.expect("open").forget();
+        self.ended.send_modify(|ended| *ended += 1);
         if in_use.is_empty() { Err("nothing is in use".to_owned()) } else { Ok(()) }
     }
 
@@ -260,6 +265,24 @@ async fn an_add_goes_on_when_its_caller_hangs_up() {
     }
     drop(add);
     assert_eq!(flows.running(), 1);
+    ipam.go.add_permits(1);
+    flows.ended().await;
+    assert_eq!(*ipam.ended.borrow(), 1);
+}
+
+/// What it frees would stand half-way, with nobody who goes on.
+#[tokio::test]
+async fn a_gc_goes_on_when_its_caller_hangs_up_and_is_the_only_one() {
+    let ipam = FakeIpam::new(0);
+    let flows = Flows::new(ipam.clone(), CancellationToken::new());
+    let mut begun = ipam.gcs.subscribe();
+    let mut gc = Box::pin(flows.gc("a-net".to_owned(), Vec::new()));
+    tokio::select! {
+        ended = &mut gc => panic!("nothing let it end: {ended:?}"),
+        begun = begun.wait_for(|gcs| *gcs == 1) => drop(begun.expect("lives")),
+    }
+    drop(gc);
+    assert_eq!(flows.gc("a-net".to_owned(), Vec::new()).await.expect_err("one at a time").code, 11);
     ipam.go.add_permits(1);
     flows.ended().await;
     assert_eq!(*ipam.ended.borrow(), 1);

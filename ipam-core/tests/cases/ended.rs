@@ -2,6 +2,7 @@
 
 use crate::node::{Pool, Who, add_and_undo, alone, del, look_after, start, who};
 use crate::world::Shared;
+use std::time::Duration;
 
 /// k8snetworkplumbingwg/whereabouts#162: pods without an address in their status, as they are for as long as they start,
 /// lost theirs. Nothing here reads that status.
@@ -21,10 +22,14 @@ fn a_pod_that_is_still_starting_keeps_what_it_was_given() {
 }
 
 /// k8snetworkplumbingwg/whereabouts#176: matched by the pod's name, the new pod's address was freed instead of the old one's.
+/// The agent alone, and the controller alone; that needs somebody's word that the node is off, or a provider.
 #[test]
 fn of_two_pods_of_one_name_the_dead_one_loses_its_address() {
-    for provided in [false, true] {
+    for (provided, by_agent, node_gone) in
+        [(false, true, false), (true, true, false), (true, false, false), (false, false, true)]
+    {
         for round in 0..20 {
+            let what = format!("provider {provided}, agent {by_agent}, round {round}");
             let shared = Shared::new();
             for _ in 0..round {
                 shared.world().number();
@@ -39,8 +44,18 @@ fn of_two_pods_of_one_name_the_dead_one_loses_its_address() {
             let second = alone(&shared, add_and_undo(&b, &shared, &new, &Pool(9))).expect("ends").expect("given");
             assert_ne!(first, second, "the first is not known to be free");
             shared.world().gone.insert("c-1".to_owned());
-            look_after(&shared, &[&b, &a], &controller, false);
-            assert_eq!((shared.addresses(), shared.world().shown("web")), (vec![second], vec![second]), "{round}");
+            for _ in 0..8 {
+                for address in shared.addresses() {
+                    if by_agent {
+                        alone(&shared, a.reconcile(address));
+                        alone(&shared, b.reconcile(address));
+                    } else {
+                        alone(&shared, controller.collect(address, node_gone));
+                    }
+                }
+                shared.pass(Duration::from_mins(1));
+            }
+            assert_eq!((shared.addresses(), shared.world().shown("web")), (vec![second], vec![second]), "{what}");
         }
     }
 }
