@@ -104,7 +104,7 @@ impl Agent for Giving {
 fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     // As it is made: 64 KiB.
-    writer.write_all(&[b' '; 64 << 10]).expect("room");
+    writer.write_all(&vec![b' '; 64 << 10]).expect("room");
     (reader, writer)
 }
 

@@ -1,11 +1,9 @@
 //! Agents that start while pods do.
 
-use crate::node::{Pool, add_and_undo, alone, start, together, who};
+use crate::node::{Going, Pool, add_and_undo, alone, start, together, who};
 use crate::world::Shared;
 use ipam_core::Address;
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::Pin;
 
 /// aws/amazon-vpc-cni-k8s#711: after a restart the addresses of running pods were given again. The pool has none to spare.
 #[test]
@@ -22,7 +20,7 @@ fn an_agent_that_starts_gives_nothing_that_a_pod_has() {
         .collect();
     drop(agent);
     let agent = start(&shared, "node");
-    let mut flows: Vec<Pin<Box<dyn Future<Output = Result<Address, String>> + '_>>> = Vec::new();
+    let mut flows: Vec<Going<'_, Result<Address, String>>> = Vec::new();
     for one in asked.iter().skip(30) {
         flows.push(Box::pin(add_and_undo(&agent, &shared, one, &pool)));
     }

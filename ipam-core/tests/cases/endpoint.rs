@@ -19,7 +19,7 @@ fn remake(world: &mut World, remade: Remade) {
         Remade::Not => return,
         Remade::Empty => old.value.interfaces.clear(),
         Remade::Same => {}
-        Remade::OfAnother => old.value.pod.uid = "earlier".to_owned(),
+        Remade::OfAnother => "earlier".clone_into(&mut old.value.pod.uid),
     }
     let new = world.store(old.value, None);
     world.endpoints.insert("a".to_owned(), new);

@@ -1,18 +1,16 @@
 //! Something fails in the middle of an ADD.
 
-use crate::node::{Flow, Pool, Who, add_and_undo, alone, del, look_after, start, together, who};
+use crate::node::{Flow, Going, Pool, Who, add_and_undo, alone, del, look_after, start, together, who};
 use crate::world::{Shared, Trouble};
 use futures::FutureExt;
 use ipam_core::{Address, Step, StoreError};
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const NODE: &str = "node";
 
-fn troubles() -> [Trouble; 7] {
+pub(crate) fn troubles() -> [Trouble; 7] {
     let unknown = || StoreError::Unknown("not done".to_owned());
     [
         Trouble::Refuse(StoreError::Conflict),
@@ -123,11 +121,11 @@ fn an_add_whose_caller_was_killed_and_its_retry_get_the_same_address() {
             shared.pod("a", "a-uid", NODE);
             let agent = start(&shared, NODE);
             let [first, second] = ["c-1", "c-2"].map(|container| Who { provided, ..who("a", "a-uid", container) });
-            type Adding<'a> = Pin<Box<dyn Future<Output = Result<Address, String>> + 'a>>;
             let pool = Pool(3);
-            let mut going: Adding<'_> = Box::pin(add_and_undo(&agent, &shared, &first, &pool).fuse());
+            let mut going: Going<'_, Result<Address, String>> =
+                Box::pin(add_and_undo(&agent, &shared, &first, &pool).fuse());
             let early = (0..killed_at).find_map(|_| going.as_mut().now_or_never());
-            let retried: Adding<'_> = Box::pin(add_and_undo(&agent, &shared, &second, &pool));
+            let retried: Going<'_, Result<Address, String>> = Box::pin(add_and_undo(&agent, &shared, &second, &pool));
             let given = match early {
                 Some(early) => vec![early, alone(&shared, retried).expect("ends")],
                 None => together(&shared, vec![going, retried]).into_iter().map(|one| one.expect("ends")).collect(),

@@ -12,4 +12,5 @@ mod node;
 mod scale;
 mod side;
 mod stale;
+mod undo;
 mod world;

@@ -1,11 +1,9 @@
 //! Many nodes and one pool.
 
-use crate::node::{Flow, Pool, Who, add_and_undo, start, together, who};
+use crate::node::{Flow, Going, Pool, Who, add_and_undo, start, together, who};
 use crate::world::{Shared, Trouble};
 use ipam_core::{Address, Step, StoreError};
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::Pin;
 
 const NODES: usize = 100;
 const PODS: usize = 5;
@@ -40,7 +38,7 @@ fn five_hundred_pods_of_a_hundred_nodes_have_five_hundred_addresses() {
     let pool = Pool(u32::try_from(NODES * PODS).expect("small"));
     let names: Vec<String> = (0..NODES).map(|n| format!("node-{n}")).collect();
     let agents: Vec<Flow> = names.iter().map(|name| start(&shared, name)).collect();
-    let mut flows: Vec<Pin<Box<dyn Future<Output = Vec<(Address, usize)>> + '_>>> = Vec::new();
+    let mut flows: Vec<Going<'_, Vec<(Address, usize)>>> = Vec::new();
     for (name, agent) in names.iter().zip(&agents) {
         let asked: Vec<Who> = (0..PODS)
             .map(|n| who(&format!("{name}-{n}"), &format!("{name}-{n}-uid"), &format!("{name}-{n}-c")))

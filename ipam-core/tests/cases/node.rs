@@ -87,8 +87,11 @@ pub(crate) async fn del(flows: &Flow, who: &Who) {
     let _ = flows.del(&Del { container_id: who.container.clone(), interface: who.interface.to_owned() }).await;
 }
 
+/// A flow on its way.
+pub(crate) type Going<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
 /// Flows side by side, to their ends; none of one that died.
-pub(crate) fn together<'a, T>(shared: &Shared, flows: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) -> Vec<Option<T>> {
+pub(crate) fn together<T>(shared: &Shared, flows: Vec<Going<'_, T>>) -> Vec<Option<T>> {
     let mut ended: Vec<Option<T>> = flows.iter().map(|_| None).collect();
     let mut running: Vec<_> = flows.into_iter().enumerate().collect();
     let mut context = Context::from_waker(noop_waker_ref());
@@ -116,7 +119,8 @@ pub(crate) fn together<'a, T>(shared: &Shared, flows: Vec<Pin<Box<dyn Future<Out
 }
 
 pub(crate) fn alone<'a, T>(shared: &Shared, flow: impl Future<Output = T> + 'a) -> Option<T> {
-    together(shared, vec![Box::pin(flow) as Pin<Box<dyn Future<Output = T> + 'a>>]).pop().flatten()
+    let flow: Going<'a, T> = Box::pin(flow);
+    together(shared, vec![flow]).pop().flatten()
 }
 
 /// Everything that nobody asks for: each agent and the controller look at all that there is, for some minutes.
@@ -128,6 +132,6 @@ pub(crate) fn look_after(shared: &Shared, agents: &[&Flow], controller: &Flow, n
             }
             alone(shared, controller.collect(address, node_gone));
         }
-        shared.pass(Duration::from_secs(60));
+        shared.pass(Duration::from_mins(1));
     }
 }

@@ -1,11 +1,9 @@
-//! StatefulSets that are scaled, and pods that come back.
+//! Sets of pods that are scaled, and pods that come back under their names.
 
-use crate::node::{Flow, Pool, Who, add_and_undo, alone, del, look_after, start, together, who};
+use crate::node::{Flow, Going, Pool, Who, add_and_undo, alone, del, look_after, start, together, who};
 use crate::world::Shared;
 use ipam_core::Address;
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::Pin;
 
 async fn until_added(agent: &Flow, shared: &Shared, who: &Who, pool: &Pool) -> Option<Address> {
     for _ in 0..40 {
@@ -38,7 +36,7 @@ fn scaling_down_and_up_beside_the_collectors_takes_nothing_from_who_lives() {
             }
             let before: Vec<Who> =
                 round.checked_sub(1).into_iter().flat_map(|last| (0..PODS).map(move |n| asked(n, last))).collect();
-            let mut flows: Vec<Pin<Box<dyn Future<Output = Option<Address>> + '_>>> = Vec::new();
+            let mut flows: Vec<Going<'_, Option<Address>>> = Vec::new();
             for one in &now {
                 flows.push(Box::pin(until_added(&agent, &shared, one, &pool)));
             }
@@ -104,6 +102,7 @@ fn after_ten_pods_of_a_name_there_is_what_was_after_the_first() {
             shared.pod_goes("db-0");
             shared.world().gone.insert(one.container.clone());
             alone(&shared, del(&agent, &one));
+            look_after(&shared, &[&agent], &controller, false);
         }
         assert!(after[0].0.is_some());
         assert!(after.iter().all(|round| *round == after[0]), "provider {provided}: {after:?}");

@@ -1,9 +1,7 @@
 //! DELs that come late, or again.
 
-use crate::node::{Pool, Who, add_and_undo, alone, del, look_after, start, together, who};
+use crate::node::{Going, Pool, Who, add_and_undo, alone, del, look_after, start, together, who};
 use crate::world::Shared;
-use std::future::Future;
-use std::pin::Pin;
 
 /// cilium/cilium#10065: an address went to another pod, and a second DEL of the first one's sandbox freed it.
 #[test]
@@ -46,7 +44,7 @@ fn a_del_of_an_old_sandbox_beside_the_add_of_the_new_one_takes_nothing() {
                 del(&agent, &old).await;
                 Err("a DEL".to_owned())
             };
-            let mut flows: Vec<Pin<Box<dyn Future<Output = _> + '_>>> = vec![Box::pin(late)];
+            let mut flows: Vec<Going<'_, _>> = vec![Box::pin(late)];
             flows.push(Box::pin(add_and_undo(&agent, &shared, &new, &pool)));
             let added = together(&shared, flows).pop().flatten().expect("ends");
             // A conflict is tried again by the runtime.

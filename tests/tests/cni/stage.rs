@@ -153,20 +153,17 @@ impl Pod {
 }
 
 impl Plugin {
-    pub fn socket(mut self, socket: &Path) -> Self {
-        self.socket = socket.to_owned();
-        self
+    pub fn socket(self, socket: &Path) -> Self {
+        Self { socket: socket.to_owned(), ..self }
     }
 
-    pub fn netns(mut self, netns: Option<&str>) -> Self {
-        self.netns = netns.map(str::to_owned);
-        self
+    pub fn netns(self, netns: Option<&str>) -> Self {
+        Self { netns: netns.map(str::to_owned), ..self }
     }
 
     /// What a runtime remembers of the result.
-    pub fn before(mut self, address: &str) -> Self {
-        self.before = Some(address.to_owned());
-        self
+    pub fn before(self, address: &str) -> Self {
+        Self { before: Some(address.to_owned()), ..self }
     }
 
     fn start(&self, verb: &str) -> Child {
