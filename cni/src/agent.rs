@@ -29,6 +29,8 @@ pub(crate) struct Agent {
 const CONNECT: Duration = Duration::from_secs(5);
 /// The agent answers a DEL within 5 s.
 const DEL: Duration = Duration::from_secs(8);
+/// It knows at once whether it is ready, and runtimes ask again and again.
+const STATUS: Duration = Duration::from_secs(5);
 
 impl Agent {
     pub(crate) async fn dial(config: &Config) -> Result<Self, Fault> {
@@ -76,7 +78,7 @@ impl Agent {
     }
 
     pub(crate) async fn ready(mut self) -> Result<(), Fault> {
-        let answer = self.client.status(within(self.timeout, StatusRequest {})).await;
+        let answer = self.client.status(within(self.timeout.min(STATUS), StatusRequest {})).await;
         match answer.map_err(|status| self.status(&status))?.into_inner().fault {
             None => Ok(()),
             Some(fault) => Err(fault.into()),

@@ -75,14 +75,29 @@ struct Written {
     name: Option<String>,
     #[serde(rename = "type")]
     kind: Option<String>,
+    ipam: Option<WrittenIpam>,
+}
+
+/// Of type `vlan`. Under another type these words are another plugin's.
+#[derive(Deserialize)]
+struct WrittenLink {
     master: Option<String>,
     #[serde(rename = "vlanId")]
     vlan_id: Option<i64>,
     #[serde(rename = "vlanMode")]
     vlan_mode: Option<String>,
-    ipam: Option<WrittenIpam>,
+}
+
+/// What GC alone reads.
+#[derive(Deserialize)]
+struct InUse {
     #[serde(rename = "cni.dev/valid-attachments")]
     valid: Option<Vec<Valid>>,
+}
+
+/// What CHECK alone reads: an ADD has its addresses from nobody else, whatever ran before it in a chain.
+#[derive(Deserialize)]
+struct Before {
     #[serde(rename = "prevResult")]
     previous: Option<Previous>,
 }
@@ -144,30 +159,25 @@ impl Config {
     }
 
     fn strict(verb: Verb, version: Version, value: &Value) -> Result<Self, Fault> {
-        let written = Written::deserialize(value).map_err(|error| wrong(format!("in the configuration: {error}")))?;
-        let Written { name, kind, master, vlan_id, vlan_mode, ipam, valid, previous } = written;
+        let Written { name, kind, ipam } = part(value)?;
         let name = name.filter(|name| is_name(name)).ok_or_else(|| {
             wrong("\"name\" of the network: letters, digits, '.', '_' and '-' are allowed, a letter or digit first")
         })?;
-        let vlan_id = vlan_id.map(|id| match u16::try_from(id) {
-            Ok(id) if id <= 4094 => Ok(id),
-            _ => Err(wrong(format!("invalid vlanId {id} (must be 0-4094)"))),
-        });
-        let valid = match (verb, valid) {
+        let valid = match verb {
             // Without the list everything would go.
-            (Verb::Gc, None) => return Err(wrong("\"cni.dev/valid-attachments\" is required for GC")),
-            (_, valid) => valid.unwrap_or_default(),
+            Verb::Gc => {
+                part::<InUse>(value)?.valid.ok_or_else(|| wrong("\"cni.dev/valid-attachments\" is required for GC"))?
+            }
+            _ => Vec::new(),
         };
-        let addresses = previous.and_then(|previous| previous.ips).unwrap_or_default();
+        let addresses = match verb {
+            Verb::Check => part::<Before>(value)?.previous.and_then(|previous| previous.ips).unwrap_or_default(),
+            _ => Vec::new(),
+        };
         Ok(Self {
             version,
             name,
-            link: Link {
-                kind: kind.unwrap_or_default(),
-                master: master.unwrap_or_default(),
-                vlan_id: vlan_id.transpose()?,
-                vlan_mode: vlan_mode.unwrap_or_default(),
-            },
+            link: Link::read(kind.unwrap_or_default(), value)?,
             ipam: ipam.map(Ipam::try_from).transpose()?.unwrap_or_default(),
             valid,
             cidrs: addresses.into_iter().map(|ip| ip.address).collect(),
@@ -180,6 +190,30 @@ impl Config {
         let ipam = Ipam { socket: socket.unwrap_or(SOCKET).into(), ..Ipam::default() };
         let name = value.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         Self { version, name, link: Link::default(), ipam, valid: Vec::new(), cidrs: Vec::new() }
+    }
+}
+
+fn part<T: for<'a> Deserialize<'a>>(value: &Value) -> Result<T, Fault> {
+    T::deserialize(value).map_err(|error| wrong(format!("in the configuration: {error}")))
+}
+
+impl Link {
+    fn read(kind: String, value: &Value) -> Result<Self, Fault> {
+        if kind != "vlan" {
+            let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            return Ok(Self { master: text("master"), kind, ..Self::default() });
+        }
+        let WrittenLink { master, vlan_id, vlan_mode } = part(value)?;
+        let vlan_id = vlan_id.map(|id| match u16::try_from(id) {
+            Ok(id) if id <= 4094 => Ok(id),
+            _ => Err(wrong(format!("invalid vlanId {id} (must be 0-4094)"))),
+        });
+        Ok(Self {
+            kind,
+            master: master.unwrap_or_default(),
+            vlan_id: vlan_id.transpose()?,
+            vlan_mode: vlan_mode.unwrap_or_default(),
+        })
     }
 }
 

@@ -28,6 +28,8 @@ use std::process::ExitCode;
 use version::Version;
 
 fn main() -> ExitCode {
+    // It is said once, on stdout.
+    std::panic::set_hook(Box::new(|_| {}));
     let (text, code) = match std::panic::catch_unwind(verb::run) {
         Ok(Ok(output)) => (output.unwrap_or_default(), ExitCode::SUCCESS),
         Ok(Err((version, fault))) => (fault.text(version), ExitCode::FAILURE),

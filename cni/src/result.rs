@@ -33,17 +33,17 @@ fn ip(version: Version, address: &proto::agent::Address) -> Result<Value, Fault>
     }
     ip.insert("address".to_owned(), address.cidr.as_str().into());
     if !address.gateway.is_empty() {
-        ip.insert("gateway".to_owned(), gateway(&address.gateway)?.into());
+        ip.insert("gateway".to_owned(), gateway(family, &address.gateway)?.into());
     }
     Ok(ip.into())
 }
 
 fn route(route: &proto::agent::Route) -> Result<Value, Fault> {
-    subnet(&route.dst)?;
+    let family = subnet(&route.dst)?;
     let mut text = Map::new();
     text.insert("dst".to_owned(), route.dst.as_str().into());
     if !route.gw.is_empty() {
-        text.insert("gw".to_owned(), gateway(&route.gw)?.into());
+        text.insert("gw".to_owned(), gateway(family, &route.gw)?.into());
     }
     Ok(text.into())
 }
@@ -57,8 +57,12 @@ fn subnet(text: &str) -> Result<IpAddr, Fault> {
     parsed.ok_or_else(|| unusable(&format!("{text:?} is no address with the length of a prefix")))
 }
 
-fn gateway(text: &str) -> Result<&str, Fault> {
-    text.parse::<IpAddr>().map(|_| text).map_err(|_| unusable(&format!("gateway {text:?} is no address")))
+fn gateway(family: IpAddr, text: &str) -> Result<&str, Fault> {
+    match text.parse::<IpAddr>() {
+        Ok(gateway) if gateway.is_ipv4() == family.is_ipv4() => Ok(text),
+        Ok(_) => Err(unusable(&format!("gateway {text:?} is of another family than {family}"))),
+        Err(_) => Err(unusable(&format!("gateway {text:?} is no address"))),
+    }
 }
 
 fn unusable(why: &str) -> Fault {
@@ -106,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_no_runtime_could_use_is_an_error() {
-        let table: [fn(&mut Interface); 7] = [
+        let table: [fn(&mut Interface); 9] = [
             |interface| interface.addresses.clear(),
             |interface| interface.addresses[0].cidr = "172.91.0.7".into(),
             |interface| interface.addresses[0].cidr = "172.91.0.7/33".into(),
@@ -114,6 +118,8 @@ mod tests {
             |interface| interface.addresses[0].gateway = "x".into(),
             |interface| interface.routes[0].dst = "default".into(),
             |interface| interface.routes[0].gw = "x".into(),
+            |interface| interface.addresses[0].gateway = "fd00::1".into(),
+            |interface| interface.routes[0].gw = "fd00::1".into(),
         ];
         for (at, spoil) in table.into_iter().enumerate() {
             let mut spoilt = interface();

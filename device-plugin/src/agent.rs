@@ -12,6 +12,7 @@ mod deadline;
 mod flows;
 mod host;
 mod ipam;
+mod progress;
 mod request;
 mod service;
 mod socket;

@@ -56,7 +56,7 @@ pub struct Flows<S, P, H> {
 
 /// A flow that nobody waits for ended early. Whoever sees the object next decides anew.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{step:?}")]
+#[error("{step} failed")]
 pub struct Stopped {
     /// Where.
     pub step: Step,

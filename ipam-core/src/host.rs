@@ -1,6 +1,7 @@
 //! The process and the machine under it, as the flows need them.
 
 use crate::{Allocation, Interface};
+use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ pub enum Kept {
 }
 
 macro_rules! steps {
-    ($($(#[doc = $text:literal])+ $name:ident,)+) => {
+    ($($(#[doc = $text:literal])+ $name:ident = $words:literal,)+) => {
         /// Where a flow stands. Between any two of them the process may die.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Step { $($(#[doc = $text])+ $name,)+ }
@@ -43,58 +44,64 @@ macro_rules! steps {
             /// Every step.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
         }
+        /// For the events of pods.
+        impl fmt::Display for Step {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$name => $words,)+ })
+            }
+        }
     };
 }
 
 steps! {
     /// Reads the pod.
-    ReadPod,
+    ReadPod = "reading the pod",
     /// Reads the endpoint.
-    ReadEndpoint,
+    ReadEndpoint = "reading the SpiderEndpoint",
     /// Looks whether another node has a retained allocation.
-    LookUp,
+    LookUp = "looking for addresses of the pod's name",
     /// Reads whether the pod's controller still has a place for it.
-    ReadOwner,
+    ReadOwner = "reading the pod's controller",
     /// Creates an allocation.
-    Reserve,
+    Reserve = "reserving an address",
     /// Lists a pool in which too many guesses failed.
-    ListPool,
+    ListPool = "listing the pool's addresses",
     /// Swaps the sandbox, the binding or the pod of an allocation that is there.
-    Swap,
+    Swap = "writing the sandbox into the SpiderIPAllocation",
     /// Asks the cloud to bind.
-    Bind,
+    Bind = "waiting for the provider to bind",
     /// Shows the addresses on the endpoint.
-    Publish,
+    Publish = "writing the SpiderEndpoint",
     /// Keeps the result on disk.
-    Keep,
+    Keep = "keeping the result on disk",
     /// Reads the result on disk.
-    ReadKept,
+    ReadKept = "reading the result on disk",
     /// Asks whether a sandbox is gone.
-    LookAtSandbox,
+    LookAtSandbox = "looking at the sandbox",
     /// Takes the entry off the endpoint.
-    Withdraw,
+    Withdraw = "clearing the SpiderEndpoint",
     /// Marks an allocation as being released.
-    Fence,
+    Fence = "marking the SpiderIPAllocation as being released",
     /// Waits until earlier calls cannot take effect any more.
-    Settle,
+    Settle = "waiting for earlier calls of the provider to settle",
     /// Marks a release again, before it is repeated.
-    Renew,
+    Renew = "marking the release anew",
     /// Asks the cloud to unbind.
-    Unbind,
+    Unbind = "waiting for the provider to release",
     /// Waits until a call of unknown outcome cannot take effect any more.
-    SettleUnknown,
+    SettleUnknown = "waiting for a release of unknown outcome to settle",
     /// Deletes an allocation.
-    Remove,
+    Remove = "deleting the SpiderIPAllocation",
     /// Gives an unbound allocation back to its pod.
-    GiveBack,
+    GiveBack = "giving the address back to its pod",
     /// Marks an allocation whose sandbox has gone.
-    Detach,
+    Detach = "marking the SpiderIPAllocation as without a sandbox",
     /// Takes over a release whose process is gone.
-    TakeOver,
+    TakeOver = "taking a release over",
     /// Hands an allocation to its pod's new node.
-    Move,
+    Move = "moving the SpiderIPAllocation",
     /// Makes the endpoint follow.
-    Follow,
+    Follow = "moving the SpiderEndpoint",
 }
 
 impl<T: Host> Host for std::sync::Arc<T> {

@@ -14,7 +14,7 @@ fn good() -> Value {
 fn with(pointer: &str, value: Value) -> Value {
     let mut text = good();
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
-    text.pointer_mut(parent).expect("there").as_object_mut().expect("an object").insert(key.to_owned(), value);
+    text.pointer_mut(parent).expect("there").as_object_mut().expect("an object").insert(key.replace("~1", "/"), value);
     text
 }
 
@@ -60,6 +60,9 @@ fn what_others_write_is_left_alone() {
         ("/ipam/agentTimeout", json!(null)),
         ("/ipam", json!(null)),
         ("/prevResult", json!({"ips": [{"address": "10.0.0.1/24", "version": "4"}]})),
+        ("/prevResult", json!({"ips": 1})),
+        ("/prevResult", json!("of another")),
+        ("/cni.dev~1valid-attachments", json!("of a GC")),
     ] {
         let text = with(pointer, value);
         assert!(parse(Verb::Add, &text).is_ok(), "{text}");
@@ -84,7 +87,6 @@ fn what_is_wrong_has_code_7_and_a_del_goes_on() {
         ("/ipam/agentTimeout", json!(0)),
         ("/ipam/agentTimeout", json!("soon")),
         ("/ipam/ipam_unix_socket_path", json!(1)),
-        ("/prevResult", json!({"ips": 1})),
     ] {
         let text = with(pointer, value);
         assert_eq!(parse(Verb::Add, &text).expect_err("wrong").code, 7, "{text}");
@@ -92,6 +94,31 @@ fn what_is_wrong_has_code_7_and_a_del_goes_on() {
     }
     let config = parse(Verb::Del, &with("/vlanId", json!(-1))).expect("goes on");
     assert_eq!(config.ipam.socket, PathBuf::from("/s"), "at the same agent");
+}
+
+#[test]
+fn words_of_another_plugin_are_its_own() {
+    for (pointer, value) in [
+        ("/master", json!(["eth1", "eth2"])),
+        ("/vlanId", json!("7")),
+        ("/vlanId", json!(70_000)),
+        ("/vlanMode", json!({})),
+    ] {
+        let mut text = with(pointer, value);
+        text["type"] = "another".into();
+        let link = parse(Verb::Add, &text).expect("not ours").link;
+        assert!(link.vlan_id.is_none() && link.vlan_mode.is_empty(), "{link:?}");
+    }
+}
+
+#[test]
+fn a_check_reads_what_was_before() {
+    let text = with("/prevResult", json!({"ips": [{"address": "10.0.0.1/24"}, {"address": "fd00::1/64"}]}));
+    assert_eq!(parse(Verb::Check, &text).expect("good").cidrs, ["10.0.0.1/24", "fd00::1/64"]);
+    assert_eq!(parse(Verb::Add, &text).expect("good").cidrs, [""; 0]);
+    for odd in [json!({"ips": 1}), json!("x"), json!({"ips": [{}]}), json!({"ips": [{"address": 1}]})] {
+        assert_eq!(parse(Verb::Check, &with("/prevResult", odd)).expect_err("wrong").code, 7);
+    }
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "all of it is tests")]
 
+mod document;
 mod fake;
 mod run;
+mod sandbox;
 
 use fake::{Asked, FakeAgent, Script};
 use run::{conf, run};

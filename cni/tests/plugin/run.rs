@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 pub(crate) struct Run {
     command: Command,
@@ -76,6 +76,16 @@ impl Run {
         let output =
             if text.is_empty() { Value::Null } else { serde_json::from_str(&text).expect("one JSON document") };
         Ended { success, output }
+    }
+
+    /// Runs with its answer going there.
+    pub(crate) fn into(mut self, answer: Stdio) -> ExitStatus {
+        self.command.stdin(Stdio::piped()).stdout(answer).stderr(Stdio::null());
+        let mut child = self.command.spawn().expect("starts");
+        // The command holds the other end of a pipe.
+        drop(self.command);
+        child.stdin.take().expect("piped").write_all(&self.stdin).expect("reads");
+        child.wait().expect("ends")
     }
 
     /// Ends in an error of this code, and returns its text.

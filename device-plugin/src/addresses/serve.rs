@@ -57,10 +57,17 @@ pub(crate) async fn serve(inputs: Inputs, stop: CancellationToken) -> anyhow::Re
     let addresses = Arc::new(Addresses { flows, store: store.clone(), pools, node, conf });
     let serving = async {
         let socket = Socket::listen(&socket, 0).await.context("cannot serve CNI plugins")?;
-        store.synced().await;
-        served.release();
-        agent::serve(socket, Arc::clone(&addresses), machine, GRACE, stop.clone()).await?;
-        anyhow::Ok(())
+        // Who comes before the allocations have been read is told to come again at once.
+        let serving = agent::serve(socket, Arc::clone(&addresses), machine, GRACE, stop.clone());
+        let synced = async {
+            store.synced().await;
+            served.release();
+            std::future::pending().await
+        };
+        tokio::select! {
+            ended = serving => anyhow::Ok(ended?),
+            never = synced => never,
+        }
     };
     tokio::select! {
         ended = serving => ended,

@@ -2,39 +2,46 @@
 
 use super::answer;
 use super::ipam::{Asked, Ipam};
+use super::progress::{Progress, noted};
 use ipam_core::{AddError, Answer, Del, Failed, NotYet};
 use proto::agent::Fault;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// A node has some hundred pods; more at once are a runtime that repeats itself.
 const ADDS: usize = 256;
 const DELS: usize = 256;
+/// Each looks at all allocations of the node.
+const GCS: usize = 1;
 /// A runtime tears sandboxes down one interface after the other.
 const DEL: Duration = Duration::from_secs(5);
 /// Without the API server waiting longer changes nothing.
 const DEL_UNREADY: Duration = Duration::from_secs(2);
+/// What is kept of a caller's time, so that it hears from us what took it: a tenth, half a second at the most.
+const TELLING: Duration = Duration::from_millis(500);
 
 /// Starts flows and knows which run.
 pub(super) struct Flows<I> {
     ipam: Arc<I>,
     adds: Arc<Semaphore>,
     dels: Arc<Semaphore>,
+    gcs: Arc<Semaphore>,
     tracker: TaskTracker,
     stop: CancellationToken,
 }
 
 impl<I> Clone for Flows<I> {
     fn clone(&self) -> Self {
-        let Self { ipam, adds, dels, tracker, stop } = self;
+        let Self { ipam, adds, dels, gcs, tracker, stop } = self;
         Self {
             ipam: ipam.clone(),
             adds: adds.clone(),
             dels: dels.clone(),
+            gcs: gcs.clone(),
             tracker: tracker.clone(),
             stop: stop.clone(),
         }
@@ -45,15 +52,16 @@ impl<I: Ipam> Flows<I> {
     pub(super) fn new(ipam: Arc<I>, stop: CancellationToken) -> Self {
         let tracker = TaskTracker::new();
         tracker.close();
-        Self { ipam, adds: Semaphore::new(ADDS).into(), dels: Semaphore::new(DELS).into(), tracker, stop }
+        let [adds, dels, gcs] = [ADDS, DELS, GCS].map(|most| Arc::new(Semaphore::new(most)));
+        Self { ipam, adds, dels, gcs, tracker, stop }
     }
 
     pub(super) fn ipam(&self) -> &I {
         &self.ipam
     }
 
-    /// The answer, if the caller is still there to hear it; the flow runs to its end either way.
-    pub(super) async fn add(&self, asked: Asked) -> Result<Answer, Fault> {
+    /// The answer, if there is one while the caller waits: until `left` from `since` on. The flow runs to its end either way.
+    pub(super) async fn add(&self, asked: Asked, since: Instant, left: Duration) -> Result<Answer, Fault> {
         if self.stop.is_cancelled() {
             return Err(answer::again("the node agent is stopping"));
         }
@@ -62,9 +70,11 @@ impl<I: Ipam> Flows<I> {
         };
         let ipam = self.ipam.clone();
         let (tell, answered) = oneshot::channel();
+        let progress = Arc::new(Progress::default());
+        let noting = Arc::clone(&progress);
         self.tracker.spawn(async move {
             let (pod, interface) = (asked.add.pod.clone(), asked.add.interface.clone());
-            let ended = ipam.add(asked).await;
+            let ended = noted(noting, ipam.add(asked)).await;
             drop(permit);
             let (namespace, name) = (pod.namespace, pod.name);
             let undo = match ended {
@@ -85,11 +95,15 @@ impl<I: Ipam> Flows<I> {
                 ipam.undo(undo).await;
             }
         });
-        let Ok(ended) = answered.await else {
-            tracing::error!("an ADD was cut off");
-            return Err(answer::failed("a fault of the node agent; its log says more".to_owned()));
-        };
-        ended.map_err(|error| answer::fault(&error))
+        let until = since + left.saturating_sub(TELLING.min(left / 10));
+        match timeout_at(until, answered).await {
+            Ok(Ok(ended)) => ended.map_err(|error| answer::fault(&error)),
+            Ok(Err(_)) => {
+                tracing::error!("an ADD was cut off");
+                Err(answer::failed("a fault of the node agent; its log says more".to_owned()))
+            }
+            Err(_) => Err(answer::again(&format!("parent budget exhausted: of {left:.0?}, {progress}"))),
+        }
     }
 
     /// Returns when the flow has ended or has taken as long as a runtime should wait; it runs to its end either way. What
@@ -110,6 +124,29 @@ impl<I: Ipam> Flows<I> {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(container, interface, %error, "a DEL was cut off"),
             Err(_) => tracing::info!(container, interface, "a DEL goes on without its caller"),
+        }
+    }
+
+    /// What it has begun it ends, whether or not its caller waits.
+    pub(super) async fn gc(&self, network: String, in_use: Vec<Del>) -> Result<(), Fault> {
+        if self.stop.is_cancelled() {
+            return Err(answer::again("the node agent is stopping"));
+        }
+        let Ok(permit) = self.gcs.clone().try_acquire_owned() else {
+            return Err(answer::again("another GC is still running"));
+        };
+        let ipam = self.ipam.clone();
+        let flow = self.tracker.spawn(async move {
+            let ended = ipam.gc(network, in_use).await;
+            drop(permit);
+            ended
+        });
+        match flow.await {
+            Ok(ended) => ended.map_err(answer::failed),
+            Err(error) => {
+                tracing::error!(%error, "a GC was cut off");
+                Err(answer::failed("a fault of the node agent; its log says more".to_owned()))
+            }
         }
     }
 

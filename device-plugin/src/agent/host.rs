@@ -164,6 +164,7 @@ impl Host for Machine {
     }
 
     async fn at(&self, step: Step) {
+        super::progress::at(step);
         tracing::debug!(?step, "a flow goes on");
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn interface(attachment: Option<Attachment>, here: Here) -> Result<Ad
     let proto::agent::Pod { namespace, name, uid } = pod.unwrap_or_default();
     let pod = Pod { namespace, name, uid };
     let Del { container_id, interface } = sandbox(container_id, interface)?;
-    if pod.namespace.is_empty() || pod.name.is_empty() || !is_name(&pod.uid) {
+    if !is_object(&pod.namespace) || !is_object(&pod.name) || !is_name(&pod.uid) {
         return Err(Invalid::Pod(pod));
     }
     let Here { netns, boot_id, deadline } = here;
@@ -79,12 +79,7 @@ fn sandbox(container_id: String, interface: String) -> Result<Del, Invalid> {
         return Err(Invalid::Container(container_id));
     }
     let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
-    if interface.is_empty()
-        || interface.len() > 15
-        || interface.starts_with("..")
-        || interface == "."
-        || interface.contains(odd)
-    {
+    if interface.is_empty() || interface.len() > 15 || matches!(&*interface, "." | "..") || interface.contains(odd) {
         return Err(Invalid::Interface(interface));
     }
     Ok(Del { container_id, interface })
@@ -94,6 +89,13 @@ fn sandbox(container_id: String, interface: String) -> Result<Del, Invalid> {
 fn is_name(text: &str) -> bool {
     let first = |c: char| c.is_ascii_alphanumeric();
     text.len() <= 128 && text.starts_with(first) && text.chars().all(|c| first(c) || matches!(c, '.' | '_' | '-'))
+}
+
+/// As Kubernetes names pods and namespaces; it becomes part of the path of a request.
+fn is_object(text: &str) -> bool {
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let all = text.chars().all(|c| edge(c) || matches!(c, '.' | '-'));
+    text.len() <= 253 && text.starts_with(edge) && text.ends_with(edge) && all
 }
 
 #[cfg(test)]
@@ -131,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_spoilt_one_is_refused() {
-        let table: [fn(&mut Attachment); 12] = [
+        let table: [fn(&mut Attachment); 21] = [
             |a| a.container_id.clear(),
             |a| a.container_id = "../x".into(),
             |a| a.container_id = "c".repeat(129),
@@ -144,6 +146,15 @@ mod tests {
             |a| a.pod.as_mut().expect("there").name.clear(),
             |a| a.pod.as_mut().expect("there").uid.clear(),
             |a| a.pod.as_mut().expect("there").uid = "a/../b".into(),
+            |a| a.pod.as_mut().expect("there").name = "../nodes/n".into(),
+            |a| a.pod.as_mut().expect("there").name = "a?b".into(),
+            |a| a.pod.as_mut().expect("there").name = "Pod".into(),
+            |a| a.pod.as_mut().expect("there").name = "a%2fb".into(),
+            |a| a.pod.as_mut().expect("there").name = "a\n".into(),
+            |a| a.pod.as_mut().expect("there").name = "x".repeat(254),
+            |a| a.pod.as_mut().expect("there").namespace = "..".into(),
+            |a| a.pod.as_mut().expect("there").namespace = "é".into(),
+            |a| a.pod.as_mut().expect("there").uid = "é".into(),
         ];
         for (at, spoil) in table.into_iter().enumerate() {
             let mut request = good();

@@ -12,6 +12,7 @@ use proto::agent::{
 };
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
 pub(super) struct Service<I> {
@@ -28,12 +29,12 @@ impl<I: Ipam> Service<I> {
     }
 
     async fn added(&self, request: Request<AddRequest>) -> Result<Interface, Fault> {
-        let left = deadline::of(request.metadata());
+        let (since, left) = (Instant::now(), deadline::of(request.metadata()));
         let request = request.into_inner();
         let here = self.here(request.attachment.as_ref(), left).await;
         let asked = request::add(request, here).map_err(|why| answer::invalid(&why))?;
         self.machine.note_add(&asked.add.container_id).await;
-        self.flows.add(asked).await.map(answer::interface)
+        self.flows.add(asked, since, left).await.map(answer::interface)
     }
 
     async fn checked(&self, request: Request<CheckRequest>) -> Result<(), Fault> {
@@ -46,7 +47,7 @@ impl<I: Ipam> Service<I> {
 
     async fn collected(&self, request: GcRequest) -> Result<(), Fault> {
         let (network, in_use) = request::gc(request).map_err(|why| answer::invalid(&why))?;
-        self.flows.ipam().gc(network, in_use).await.map_err(answer::failed)
+        self.flows.gc(network, in_use).await
     }
 }
 

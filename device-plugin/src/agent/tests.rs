@@ -1,7 +1,7 @@
 use super::*;
 use crate::agent::answer::tests::both_families;
 use hyper_util::rt::TokioIo;
-use ipam_core::{Add, AddError, Answer, Del, Failed, Host, Interface, NotYet, Pod};
+use ipam_core::{Add, AddError, Answer, Del, Failed, Host, Interface, NotYet, Pod, Step};
 use proto::agent::agent_client::AgentClient;
 use proto::agent::{
     AddRequest, Attachment, CheckRequest, DelRequest, Fault, GcRequest, GetRequest, StatusRequest,
@@ -20,6 +20,7 @@ use tonic::transport::{Channel, Endpoint};
 struct FakeIpam {
     asked: watch::Sender<Vec<Asked>>,
     ended: watch::Sender<usize>,
+    gcs: watch::Sender<usize>,
     dels: Mutex<Vec<Del>>,
     /// A flow needs one to end.
     go: Semaphore,
@@ -31,6 +32,7 @@ impl FakeIpam {
         Arc::new(Self {
             asked: watch::Sender::default(),
             ended: watch::Sender::default(),
+            gcs: watch::Sender::default(),
             dels: Mutex::default(),
             go: Semaphore::new(go),
             ready: true,
@@ -48,6 +50,11 @@ impl Ipam for FakeIpam {
     async fn add(&self, asked: Asked) -> Result<Answer, Failed> {
         let name = asked.add.pod.name.clone();
         self.asked.send_modify(|all| all.push(asked));
+        if name == "slow" {
+            progress::at(Step::ReadPod);
+            tokio::time::sleep(Duration::from_secs(9)).await;
+            progress::at(Step::Reserve);
+        }
         self.go.acquire().await.expect("open").forget();
         assert_ne!(name, "panics");
         self.ended.send_modify(|ended| *ended += 1);
@@ -68,6 +75,9 @@ impl Ipam for FakeIpam {
     }
 
     async fn gc(&self, _: String, in_use: Vec<Del>) -> Result<(), String> {
+        self.gcs.send_modify(|gcs| *gcs += 1);
+        self.go.acquire().await.expect("open").forget();
+        self.ended.send_modify(|ended| *ended += 1);
         if in_use.is_empty() { Err("nothing is in use".to_owned()) } else { Ok(()) }
     }
 
@@ -219,18 +229,60 @@ fn asked(pod: &str) -> Asked {
     request::add(request(pod).into_inner(), here).expect("good")
 }
 
+async fn add(flows: &Flows<FakeIpam>, pod: &str) -> Result<Answer, Fault> {
+    flows.add(asked(pod), tokio::time::Instant::now(), deadline::LONGEST).await
+}
+
+/// k8snetworkplumbingwg/whereabouts#172: one call used up the time of all, and nobody could tell which.
+#[tokio::test(start_paused = true)]
+async fn who_waited_in_vain_hears_what_took_the_time() {
+    let ipam = FakeIpam::new(0);
+    let flows = Flows::new(ipam.clone(), CancellationToken::new());
+    for (left, waits) in [(100, 99_500), (10, 9_500), (1, 900)] {
+        let began = tokio::time::Instant::now();
+        let fault = flows.add(asked("slow"), began, Duration::from_secs(left)).await.expect_err("nothing lets it end");
+        assert_eq!((fault.code, began.elapsed().as_millis()), (11, waits), "before the caller's own limit");
+        let last = if left > 9 { "reserving an address takes" } else { "reading the pod takes" };
+        let starts = format!("parent budget exhausted: of {left}s, {last}");
+        assert!(fault.msg.starts_with(&starts), "{}", fault.msg);
+        assert_eq!(fault.msg.ends_with("reading the pod took 9.0s"), left > 9, "{}", fault.msg);
+    }
+    assert_eq!(flows.running(), 3, "they go on");
+    ipam.go.add_permits(3);
+    flows.ended().await;
+    assert_eq!(*ipam.ended.borrow(), 3);
+}
+
 /// Below the socket, where it is certain when the caller is gone.
 #[tokio::test]
 async fn an_add_goes_on_when_its_caller_hangs_up() {
     let ipam = FakeIpam::new(0);
     let flows = Flows::new(ipam.clone(), CancellationToken::new());
-    let mut add = Box::pin(flows.add(asked("pod")));
+    let mut add = Box::pin(add(&flows, "pod"));
     tokio::select! {
         ended = &mut add => panic!("nothing let it end: {ended:?}"),
         () = ipam.until_asked(1) => {}
     }
     drop(add);
     assert_eq!(flows.running(), 1);
+    ipam.go.add_permits(1);
+    flows.ended().await;
+    assert_eq!(*ipam.ended.borrow(), 1);
+}
+
+/// What it frees would stand half-way, with nobody who goes on.
+#[tokio::test]
+async fn a_gc_goes_on_when_its_caller_hangs_up_and_is_the_only_one() {
+    let ipam = FakeIpam::new(0);
+    let flows = Flows::new(ipam.clone(), CancellationToken::new());
+    let mut begun = ipam.gcs.subscribe();
+    let mut gc = Box::pin(flows.gc("a-net".to_owned(), Vec::new()));
+    tokio::select! {
+        ended = &mut gc => panic!("nothing let it end: {ended:?}"),
+        begun = begun.wait_for(|gcs| *gcs == 1) => drop(begun.expect("lives")),
+    }
+    drop(gc);
+    assert_eq!(flows.gc("a-net".to_owned(), Vec::new()).await.expect_err("one at a time").code, 11);
     ipam.go.add_permits(1);
     flows.ended().await;
     assert_eq!(*ipam.ended.borrow(), 1);
@@ -243,7 +295,7 @@ async fn who_comes_when_all_is_full_comes_again() {
     let mut callers = JoinSet::new();
     for _ in 0..300 {
         let flows = flows.clone();
-        callers.spawn(async move { flows.add(asked("pod")).await.map_err(|fault| fault.code) });
+        callers.spawn(async move { add(&flows, "pod").await.map_err(|fault| fault.code) });
     }
     let mut codes = Vec::new();
     while flows.running() + codes.len() < 300 {

@@ -91,7 +91,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         let take = pin!(self.locks.take((add.pod.uid.clone(), add.interface.clone())));
         match select(take, pin!(self.host.sleep(left))).await {
             Either::Left((lock, _)) => Ok(lock),
-            Either::Right(_) => Err(NotYet::Busy.into()),
+            Either::Right(_) => Err(NotYet::Another.into()),
         }
     }
 

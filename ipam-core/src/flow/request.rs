@@ -140,7 +140,7 @@ pub enum AddError {
         why: String,
     },
     /// The API server did not do a step.
-    #[error("{step:?}")]
+    #[error("{step} failed")]
     Store {
         /// Which.
         step: Step,
@@ -187,7 +187,7 @@ pub enum NotYet {
     #[error("{0} has to be bound anew")]
     BoundAnew(Address),
     /// Somebody else wrote.
-    #[error("{0:?} met a change by somebody else")]
+    #[error("{0} met a change by somebody else")]
     Changed(Step),
     /// This process has not read its allocations.
     #[error("the node's allocations have not been read")]
@@ -195,6 +195,9 @@ pub enum NotYet {
     /// The queue is full.
     #[error("too many requests are waiting")]
     Busy,
+    /// One flow at a time for an interface of a pod.
+    #[error("an earlier request for this interface is still running")]
+    Another,
 }
 
 struct Tried<'a>(&'a [(String, u128)]);
