@@ -130,6 +130,15 @@ impl ApiServer {
         self.try_client(user).await.expect("the server answered before")
     }
 
+    /// A client without an identity, for requests that bring their own.
+    pub async fn stranger(&self) -> Client {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig("stranger")).expect("just written");
+        let options = KubeConfigOptions::default();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
+        config.auth_info = kube::config::AuthInfo::default();
+        Client::try_from(config).expect("a client")
+    }
+
     /// Where it answers.
     pub fn url(&self) -> &str {
         &self.url

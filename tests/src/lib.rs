@@ -6,11 +6,15 @@
 pub mod agent;
 pub mod answer;
 pub mod api_server;
+pub mod chart;
 pub mod cluster;
 pub mod controller;
+pub mod faulty;
 pub mod kubelet;
 pub mod multus;
+pub mod node;
 pub mod other_webhook;
+pub mod plugin;
 pub mod pod_resources;
 pub mod process;
 pub mod wait;
