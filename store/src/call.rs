@@ -1,4 +1,5 @@
-//! The one way to the API server: one request, one deadline, one class of error. Nothing is repeated here.
+//! The one way to the API server: one request, one deadline, one class of error. Only what the server did not begin, being
+//! busy, is sent again.
 
 use crate::classify::judge;
 use bytes::Bytes;
@@ -13,7 +14,10 @@ use kube::core::request;
 use serde::de::DeserializeOwned;
 use std::error::Error;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// Between two tries at a server that is busy and does not say for how long.
+const BUSY: Duration = Duration::from_millis(500);
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -57,8 +61,16 @@ impl Caller {
 
     async fn bytes(&self, request: Result<Request<Vec<u8>>, request::Error>) -> Result<Bytes, StoreError> {
         let request = request.map_err(|error| StoreError::Refused(format!("not a request: {}", chain(&error))))?;
-        let answer = timeout(self.deadline, self.exchange(request)).await;
-        answer.unwrap_or_else(|_| Err(StoreError::Unknown(format!("none within {:?}", self.deadline))))
+        let end = Instant::now() + self.deadline;
+        loop {
+            let answer = timeout_at(end, Box::pin(self.exchange(request.clone()))).await;
+            match answer.unwrap_or_else(|_| Err(StoreError::Unknown(format!("none within {:?}", self.deadline)))) {
+                Err(StoreError::Throttled { after }) if Instant::now() + after.unwrap_or(BUSY) < end => {
+                    sleep(after.unwrap_or(BUSY)).await;
+                }
+                other => return other,
+            }
+        }
     }
 
     async fn exchange(&self, request: Request<Vec<u8>>) -> Result<Bytes, StoreError> {

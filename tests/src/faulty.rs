@@ -50,6 +50,7 @@ struct Shared {
     asked: AtomicU64,
     percent: AtomicU32,
     faults: RwLock<Vec<Fault>>,
+    held: RwLock<Option<&'static str>>,
     counts: [AtomicUsize; Fault::ALL.len()],
 }
 
@@ -73,6 +74,7 @@ impl Faulty {
             asked: AtomicU64::new(0),
             percent: AtomicU32::new(0),
             faults: RwLock::default(),
+            held: RwLock::default(),
             counts: Default::default(),
         });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
@@ -89,6 +91,11 @@ impl Faulty {
     pub fn fail(&self, percent: u32, faults: &[Fault]) {
         *self.shared.faults.write().unwrap_or_else(PoisonError::into_inner) = faults.to_vec();
         self.shared.percent.store(percent, Ordering::Relaxed);
+    }
+
+    /// From now on requests whose body has this text hang.
+    pub fn hold(&self, text: &'static str) {
+        *self.shared.held.write().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 
     /// How many requests came, and how many failed in each way.
@@ -130,15 +137,18 @@ fn mixed(number: u64) -> u64 {
 async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
     match shared.fault() {
-        None => forward(&shared.server, request).await,
+        None => forward(&shared, request).await,
         Some(Fault::Busy) => status(StatusCode::TOO_MANY_REQUESTS, Some("1")),
         Some(Fault::Internal) => status(StatusCode::INTERNAL_SERVER_ERROR, None),
         Some(Fault::Away) => status(StatusCode::SERVICE_UNAVAILABLE, None),
         Some(Fault::Lost) => {
-            let (head, body) = forward(&shared.server, request).await.into_parts();
+            let (head, body) = forward(&shared, request).await.into_parts();
             // Of a watch nothing is shown; of others all but the last byte.
-            let whole =
-                if watch { Bytes::new() } else { body.collect().await.map(|all| all.to_bytes()).unwrap_or_default() };
+            let whole = if watch {
+                Bytes::new()
+            } else {
+                body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default()
+            };
             let shown = whole.slice(..whole.len().saturating_sub(1));
             let cut = futures::stream::iter([Ok(shown), Err(std::io::Error::other("cut"))]);
             Response::from_parts(head, Body::from_stream(cut))
@@ -150,11 +160,15 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     }
 }
 
-async fn forward(server: &Client, request: Request) -> Response {
+async fn forward(shared: &Shared, request: Request) -> Response {
     let (mut head, body) = request.into_parts();
     head.headers.remove("host");
-    let body = body.collect().await.map(|all| all.to_bytes()).unwrap_or_default();
-    match server.send(http::Request::from_parts(head, body.to_vec().into())).await {
+    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let stuck = *shared.held.read().unwrap_or_else(PoisonError::into_inner);
+    if stuck.is_some_and(|text| String::from_utf8_lossy(&body).contains(text)) {
+        tokio::time::sleep(FOR_EVER).await;
+    }
+    match shared.server.send(http::Request::from_parts(head, body.to_vec().into())).await {
         Ok(response) => response.map(|body| Body::from_stream(body.into_data_stream().map(|chunk| chunk))),
         Err(_) => status(StatusCode::BAD_GATEWAY, None),
     }

@@ -18,8 +18,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const SOON: Duration = Duration::from_mins(2);
-const ALLOCATIONS: &str = "/apis/spiderpool.spidernet.io/v2beta1/spideripallocations";
-const ENDPOINTS: &str = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/default/spiderendpoints";
+/// Where allocations are.
+pub const ALLOCATIONS: &str = "/apis/spiderpool.spidernet.io/v2beta1/spideripallocations";
+/// Where endpoints of namespace `default` are.
+pub const ENDPOINTS: &str = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/default/spiderendpoints";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 /// Requests of a fixture at a time.
 const AT_ONCE: usize = 32;
@@ -80,10 +82,20 @@ impl Nodes {
 
     /// A pod on a node, and its first sandbox.
     pub async fn pod(&self, name: &str, node: &str, pool: &str) -> Sandbox {
-        let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}});
+        self.made(json!({"name": name}), node, pool).await
+    }
+
+    /// A pod on a node with a name that the API server ends, as controllers make them, and its first sandbox.
+    pub async fn generated(&self, prefix: &str, node: &str, pool: &str) -> Sandbox {
+        self.made(json!({"generateName": prefix}), node, pool).await
+    }
+
+    async fn made(&self, metadata: Value, node: &str, pool: &str) -> Sandbox {
+        let pod =
+            json!({"metadata": metadata, "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}});
         let made = create(&self.admin, PODS, &pod).await;
-        let uid = made.accepted()["metadata"]["uid"].as_str().expect("a UID").to_owned();
-        Sandbox { container: format!("{name}-0"), pod: name.to_owned(), uid, pool: pool.to_owned() }
+        let (name, uid) = (text(made.accepted(), "/metadata/name"), text(made.accepted(), "/metadata/uid"));
+        Sandbox { container: format!("{name}-0"), pod: name, uid, pool: pool.to_owned() }
     }
 
     /// So many pods, spread over the nodes.
@@ -92,6 +104,12 @@ impl Nodes {
             let at = n % nodes.len();
             (at, self.pod(&format!("{prefix}-{n}"), &nodes[at].name, pool).await)
         });
+        futures::stream::iter(each).buffer_unordered(AT_ONCE).collect().await
+    }
+
+    /// So many pods of one node, as a controller makes them.
+    pub async fn generated_pods(&self, prefix: &str, count: usize, node: &str, pool: &str) -> Vec<Sandbox> {
+        let each = (0..count).map(|_| self.generated(prefix, node, pool));
         futures::stream::iter(each).buffer_unordered(AT_ONCE).collect().await
     }
 

@@ -12,6 +12,7 @@ use proto::agent::{
 };
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 use tonic::{Request, Response, Status};
 
 pub(super) struct Service<I> {
@@ -33,7 +34,13 @@ impl<I: Ipam> Service<I> {
         let here = self.here(request.attachment.as_ref(), left).await;
         let asked = request::add(request, here).map_err(|why| answer::invalid(&why))?;
         self.machine.note_add(&asked.add.container_id).await;
-        self.flows.add(asked).await.map(answer::interface)
+        // While somebody still hears it.
+        match timeout(left.saturating_sub(left.div_f32(20.0)), self.flows.add(asked)).await {
+            Ok(ended) => ended.map(answer::interface),
+            Err(_) => {
+                Err(answer::again("the API server has not answered in time; the request goes on without its caller"))
+            }
+        }
     }
 
     async fn checked(&self, request: Request<CheckRequest>) -> Result<(), Fault> {

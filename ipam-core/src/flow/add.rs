@@ -4,7 +4,8 @@ use super::free::Undo;
 use super::locks::Lock;
 use super::{Add, AddError, Answer, Candidate, Chosen, Flows, NotYet, Pools, Stopped, Wanted, at};
 use crate::{
-    Allocation, Endpoint, Family, Host, Interface, Kept, PodFacts, Provider, Step, Store, StoreError, Stored, Then,
+    Allocation, Endpoint, Family, Host, Interface, Kept, Owner, PodFacts, Provider, Step, Store, StoreError, Stored,
+    Then,
 };
 use futures::future::{Either, select};
 use std::collections::BTreeSet;
@@ -115,10 +116,14 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         let wanted = &chosen.wanted;
         let families: BTreeSet<Family> =
             wanted.iter().map(|one| one.family).chain(mine.iter().map(|one| one.value.address.family())).collect();
-        let mut ready = Vec::with_capacity(families.len());
+        let (mut ready, mut places) = (Vec::with_capacity(families.len()), Vec::with_capacity(families.len()));
         for family in families {
             let own = mine.iter().find(|mine| mine.value.address.family() == family);
             let wanted = wanted.iter().find(|wanted| wanted.family == family);
+            let first = own.map(|own| &own.value.pool).or_else(|| Some(&wanted?.candidates.first()?.pool));
+            if let Some(pool) = first {
+                places.push(self.places.take(pool).ok_or_else(|| NotYet::Crowded(pool.clone()))?);
+            }
             match (own, wanted) {
                 (Some(own), _) => ready.push(self.resume(&pod, own).await?),
                 (None, Some(wanted)) => ready.push(self.begin(&pod, wanted).await?),
@@ -143,8 +148,15 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         if facts.namespace.terminating {
             return Err(dead("goes with its namespace"));
         }
-        self.host.at(Step::ReadEndpoint).await;
-        let endpoint = self.store.endpoint(namespace, name).await.map_err(at(Step::ReadEndpoint))?;
+        let retaining = facts.owner.as_ref().is_some_and(Owner::retains);
+        let endpoint = if facts.generated && !retaining && self.store.of_pod(&add.pod.uid).is_empty() {
+            // Nobody had the name before, and nobody has published for this pod: there is none. If there is one all the same,
+            // its creation is a conflict, and the next ADD, which finds an allocation, reads it.
+            None
+        } else {
+            self.host.at(Step::ReadEndpoint).await;
+            self.store.endpoint(namespace, name).await.map_err(at(Step::ReadEndpoint))?
+        };
         if let Some(other) = endpoint.as_ref().map(|endpoint| &endpoint.value)
             && other.pod.uid != add.pod.uid
             && other.node != self.me.node.name

@@ -3,6 +3,7 @@
 use crate::kubelet::stopped;
 use anyhow::ensure;
 use futures::future::join_all;
+use proto::agent::Interface;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use tests::wait;
 const CALLERS: usize = 16;
 const PERCENT: u32 = 20;
 /// Less than all requests of an ADD may take together, so that it counts.
-const BUDGET: Duration = Duration::from_secs(30);
+const BUDGET: Duration = Duration::from_secs(15);
 /// For what comes and goes between agent and test.
 const SLACK: Duration = Duration::from_secs(2);
 /// What is left is looked at every five minutes.
@@ -27,6 +28,23 @@ struct Tally {
     again: usize,
     told: usize,
     slowest: Duration,
+}
+
+impl Tally {
+    /// The address, if there is one. Ends the test at an answer that a runtime cannot use.
+    fn note(&mut self, answer: Result<Interface, NoInterface>, took: Duration) -> Option<String> {
+        self.slowest = self.slowest.max(took);
+        match answer {
+            Ok(interface) => {
+                self.given += 1;
+                return Some(address(&interface));
+            }
+            Err(NoInterface::Fault(fault)) if fault.code == 11 && !fault.msg.is_empty() => self.again += 1,
+            Err(NoInterface::Fault(fault)) if fault.code > 100 && !fault.msg.is_empty() => self.told += 1,
+            Err(other) => panic!("no answer that a runtime can use: {other:?}"),
+        }
+        None
+    }
 }
 
 struct Churn<'a> {
@@ -66,18 +84,9 @@ impl Churn<'_> {
             let answer = plugin.add(pod, BUDGET).await;
             let took = began.elapsed();
             assert!(took < BUDGET + SLACK, "{took:?}: {answer:?}");
-            let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.slowest = tally.slowest.max(took);
-            match answer {
-                Ok(interface) => {
-                    tally.given += 1;
-                    return Some(address(&interface));
-                }
-                Err(NoInterface::Fault(fault)) if fault.code == 11 && !fault.msg.is_empty() => tally.again += 1,
-                Err(NoInterface::Fault(fault)) if fault.code > 100 && !fault.msg.is_empty() => tally.told += 1,
-                Err(other) => panic!("no answer that a runtime can use: {other:?}"),
+            if let Some(address) = self.tally.lock().unwrap_or_else(PoisonError::into_inner).note(answer, took) {
+                return Some(address);
             }
-            drop(tally);
             if Instant::now() >= self.until {
                 break;
             }
