@@ -14,7 +14,8 @@ use tokio::time::{MissedTickBehavior, interval};
 const ENDED: usize = 1024;
 /// Each look at all costs a read or two of each address.
 const ALL: Duration = Duration::from_mins(5);
-/// A sandbox is torn down after its pod has ended; until then there is nothing to do, and its DEL may not come.
+/// A sandbox is torn down after its pod has ended; until then there is nothing to do, and its DEL may not come. While the API
+/// server fails it goes on with the last of these.
 const AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(20)];
 
 /// Never ends.
@@ -39,8 +40,9 @@ pub(super) async fn run(addresses: Arc<Addresses>, client: Client, node: String)
             let of_pod = |uid: &str| -> Vec<Address> {
                 addresses.store.of_pod(uid).iter().map(|one| one.value.address).collect()
             };
-            look(&addresses, &of_pod(&uid)).await;
-            if let Some(pause) = AGAIN.get(tries).filter(|_| !of_pod(&uid).is_empty()) {
+            let whole = look(&addresses, &of_pod(&uid)).await;
+            let pause = AGAIN.get(tries).or(AGAIN.last().filter(|_| !whole));
+            if let Some(pause) = pause.filter(|_| !of_pod(&uid).is_empty()) {
                 later.insert((uid, tries + 1), *pause);
             }
         }
@@ -51,10 +53,14 @@ pub(super) async fn run(addresses: Arc<Addresses>, client: Client, node: String)
     }
 }
 
-async fn look(addresses: &Addresses, at: &[Address]) {
+/// Whether each could be looked at.
+async fn look(addresses: &Addresses, at: &[Address]) -> bool {
+    let mut whole = true;
     for address in at {
         if let Err(stopped) = addresses.flows.reconcile(*address).await {
             tracing::info!(%address, error = %Chain(&stopped), "an address is looked at again later");
+            whole = false;
         }
     }
+    whole
 }

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// A node has some hundred pods; more at once are a runtime that repeats itself. One pool has 64 of them at the most (ipam-core,
-/// `places`), so that many have to be stuck before others wait.
+/// A node has some hundred pods; more at once are a runtime that repeats itself. One pool has 288 of them at the most (ipam-core,
+/// `places`), so that seven have to be stuck before others are refused.
 const ADDS: usize = 2048;
 const DELS: usize = 256;
 /// A runtime tears sandboxes down one interface after the other.

@@ -74,9 +74,9 @@ async fn a_stuck_pool_is_nobody_elses_trouble() {
         let (refused, texts) = (AtomicUsize::new(0), Mutex::default());
         let callers = pin!(join_all(pods.into_iter().map(|pod| caller(&node, pod, &refused, &texts))));
         let measured = pin!(async {
-            wait::until("most to be refused once", SOON, async || {
+            wait::until("all that find no room to be refused once", SOON, async || {
                 let refused = refused.load(Ordering::Relaxed);
-                ensure!(refused + 64 >= STUCK, "{refused}");
+                ensure!(refused + 288 >= STUCK, "{refused}");
                 Ok(())
             })
             .await;
@@ -91,11 +91,12 @@ async fn a_stuck_pool_is_nobody_elses_trouble() {
             with.at(99),
             texts.lock().expect("whole")
         );
-        let crowded = format!("11 not yet: 64 other requests wait for pool {pool}");
+        let crowded =
+            format!("11 not yet: too many requests wait for pool {pool}: 32 are at work, and as many wait as may, 256");
         assert!(texts.lock().expect("whole").contains(&crowded), "{crowded}");
         if promised() {
             assert!(with.at(99) <= before.at(99) * 2, "promised: another pool's p99 stays what it is");
         }
     }
-    drop(agent);
+    println!("most memory that the agent had: {:.1} MiB", agent.process.most_memory() / 1024.0);
 }
