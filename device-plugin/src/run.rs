@@ -31,6 +31,8 @@ async fn client() -> anyhow::Result<kube::Client> {
     config.read_timeout = Some(SILENT);
     // Else the time that a connection lay unused in the pool counts too.
     config.reset_reader_on_write = true;
+    // A write whose outcome is unknown is looked for, not repeated.
+    config.default_retry = false;
     Ok(kube::Client::try_from(config)?)
 }
 

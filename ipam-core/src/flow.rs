@@ -15,6 +15,7 @@ mod free;
 mod garbage;
 mod locks;
 mod moves;
+mod places;
 mod publish;
 mod reconcile;
 mod request;
@@ -52,6 +53,7 @@ pub struct Flows<S, P, H> {
     me: Me,
     locks: Arc<locks::Locks>,
     known: reserve::Known,
+    places: places::Places,
 }
 
 /// A flow that nobody waits for ended early. Whoever sees the object next decides anew.
@@ -68,7 +70,15 @@ pub struct Stopped {
 impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     /// Flows over these.
     pub fn new(store: S, provider: P, host: H, me: Me) -> Self {
-        Self { store, provider, host, me, locks: Arc::default(), known: reserve::Known::default() }
+        Self {
+            store,
+            provider,
+            host,
+            me,
+            locks: Arc::default(),
+            known: reserve::Known::default(),
+            places: places::Places::default(),
+        }
     }
 
     /// What they work on.

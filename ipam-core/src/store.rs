@@ -79,6 +79,8 @@ pub struct PodFacts {
     pub uid: String,
     /// Annotation `kubernetes.io/config.hash`: the UID by which a kubelet knows a static pod.
     pub config_hash: Option<String>,
+    /// The API server made up the end of its name, so that nobody had the name before.
+    pub generated: bool,
     /// Node that it is bound to.
     pub node: String,
     /// Its labels.

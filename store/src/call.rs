@@ -1,4 +1,5 @@
-//! The one way to the API server: one request, one deadline, one class of error. Nothing is repeated here.
+//! The one way to the API server: one request, one deadline, one class of error. Only what the server did not begin, being
+//! busy, is sent again.
 
 use crate::classify::judge;
 use bytes::Bytes;
@@ -12,19 +13,28 @@ use kube::client::Body;
 use kube::core::request;
 use serde::de::DeserializeOwned;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// Between two tries at a server that is busy and does not say for how long.
+const BUSY: Duration = Duration::from_millis(500);
+
+/// Each has a connection of its own.
+const AT_ONCE: usize = 256;
 
 /// Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Caller {
     client: Client,
     deadline: Duration,
+    at_once: Arc<Semaphore>,
 }
 
 impl Caller {
     pub(crate) fn new(client: Client, deadline: Duration) -> Self {
-        Self { client, deadline }
+        Self { client, deadline, at_once: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// Sends a request whose answer is an object.
@@ -57,8 +67,20 @@ impl Caller {
 
     async fn bytes(&self, request: Result<Request<Vec<u8>>, request::Error>) -> Result<Bytes, StoreError> {
         let request = request.map_err(|error| StoreError::Refused(format!("not a request: {}", chain(&error))))?;
-        let answer = timeout(self.deadline, self.exchange(request)).await;
-        answer.unwrap_or_else(|_| Err(StoreError::Unknown(format!("none within {:?}", self.deadline))))
+        let end = Instant::now() + self.deadline;
+        let Ok(Ok(_turn)) = timeout_at(end, self.at_once.acquire()).await else {
+            // It was not sent.
+            return Err(StoreError::Throttled { after: None });
+        };
+        loop {
+            let answer = timeout_at(end, Box::pin(self.exchange(request.clone()))).await;
+            match answer.unwrap_or_else(|_| Err(StoreError::Unknown(format!("none within {:?}", self.deadline)))) {
+                Err(StoreError::Throttled { after }) if Instant::now() + after.unwrap_or(BUSY) < end => {
+                    sleep(after.unwrap_or(BUSY)).await;
+                }
+                other => return other,
+            }
+        }
     }
 
     async fn exchange(&self, request: Request<Vec<u8>>) -> Result<Bytes, StoreError> {

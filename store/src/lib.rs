@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Objects become values at the edge (`allocation`, `endpoint`); what cannot be read is told and counts as taken. Every
-//! request has a deadline and is sent once: an unknown outcome is followed by one live read, and by nothing else.
+//! request has a deadline and is done once: an unknown outcome is followed by one live read, and by nothing else. The client
+//! must not repeat requests by itself (`default_retry` off): what a server away did, it may have done.
 //! Versions are compared as numbers, which API servers of this project's range write.
 
 mod allocation;

@@ -63,6 +63,7 @@ pub(crate) async fn facts(
     let (pod, facts) = tokio::join!(caller.find::<Pod>(asked), namespaces.facts(caller, namespace));
     let (Some(Pod { metadata, spec, status }), facts) = (pod?, facts?) else { return Ok(None) };
     let uid = Numbered::of(&metadata)?.uid;
+    let generated = metadata.generate_name.as_deref().is_some_and(|prefix| is_generated(name, prefix));
     let owner = match controller(&metadata) {
         Some(direct) => Some(owners.top(caller, namespace, direct).await?),
         None => None,
@@ -71,6 +72,7 @@ pub(crate) async fn facts(
     Ok(Some(PodFacts {
         uid,
         config_hash: annotations.get(CONFIG_HASH).cloned(),
+        generated,
         node: spec.node_name,
         labels: metadata.labels.unwrap_or_default(),
         annotations,
@@ -79,6 +81,12 @@ pub(crate) async fn facts(
         namespace: facts,
         owner,
     }))
+}
+
+/// Whether the API server chose the end of the name. (Pods of a StatefulSet have a prefix, too, and names without chance.)
+fn is_generated(name: &str, prefix: &str) -> bool {
+    const CHOSEN: usize = 5;
+    name.strip_prefix(prefix).is_some_and(|rest| !prefix.is_empty() && rest.len() == CHOSEN)
 }
 
 impl Namespaces {

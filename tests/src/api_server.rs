@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -130,6 +131,15 @@ impl ApiServer {
         self.try_client(user).await.expect("the server answered before")
     }
 
+    /// A client without an identity, for requests that bring their own.
+    pub async fn stranger(&self) -> Client {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig("stranger")).expect("just written");
+        let options = KubeConfigOptions::default();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
+        config.auth_info = kube::config::AuthInfo::default();
+        Client::try_from(config).expect("a client")
+    }
+
     /// Where it answers.
     pub fn url(&self) -> &str {
         &self.url
@@ -152,6 +162,25 @@ current-context: c
         );
         fs::write(&path, text).expect("writable");
         path
+    }
+
+    /// How many requests were answered so far, by verb, resource and status: `POST pods 201`.
+    pub async fn answered(&self) -> BTreeMap<String, u64> {
+        let client = self.client(ADMIN).await;
+        let asked = http::Request::get("/metrics").body(Vec::new()).expect("a request");
+        let page = client.request_text(asked).await.expect("answers");
+        let label = |line: &str, name: &str| {
+            let value = line.split_once(&format!("{name}=\""))?.1;
+            Some(value.split_once('"')?.0.to_owned())
+        };
+        let mut counts = BTreeMap::new();
+        for line in page.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
+            let labels = [label(line, "verb"), label(line, "resource"), label(line, "code")];
+            let key: Vec<String> = labels.into_iter().flatten().collect();
+            let count = line.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok()).unwrap_or_default();
+            *counts.entry(key.join(" ")).or_default() += count;
+        }
+        counts
     }
 
     /// Annotations of the audit log for the requests whose path begins so.

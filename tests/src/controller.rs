@@ -3,6 +3,7 @@
 use crate::agent::{conf, free_port, page, program};
 use crate::answer::{Answer, annotated, pod_with, send};
 use crate::api_server::{ADMIN, ApiServer, CONTROLLER};
+use crate::chart;
 use crate::process::{Running, run};
 use crate::wait;
 use anyhow::{Context, ensure};
@@ -63,23 +64,7 @@ impl Stage {
         let server = ApiServer::start().await;
         let admin = server.client(ADMIN).await;
         let stage = Self { server, admin, folder: tempfile::tempdir().expect("a folder") };
-        for definition in k8s_api::crd::definitions() {
-            let definition = serde_json::to_value(definition).expect("JSON");
-            let answer = stage.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
-            answer.accepted();
-            assert_eq!(answer.warnings, Vec::<String>::new(), "{}", definition["metadata"]["name"]);
-        }
-        for kind in
-            ["spidermultusconfigs", "spiderippools", "spiderendpoints", "spiderreservedips", "spideripallocations"]
-        {
-            let path = format!("/apis/spiderpool.spidernet.io/v2beta1/{kind}");
-            wait::until(format!("{kind} to be served"), SOON, async || {
-                let answer = send(&stage.admin, "GET", &path, "application/json", Vec::new()).await?;
-                ensure!(answer.status == 200, "{answer:?}");
-                Ok(())
-            })
-            .await;
-        }
+        chart::kinds(&stage.admin).await;
         stage.certificate();
         stage
     }

@@ -47,6 +47,13 @@ impl Running {
         stat.rsplit_once(") ").and_then(|(_, after)| after.chars().next()).expect("a state")
     }
 
+    /// The most memory that it ever had, in KiB.
+    pub fn most_memory(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
+        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+        most.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
     /// Exit code once it ended.
     pub fn ended(&mut self) -> Option<i32> {
         self.0.try_wait().expect("a child can be waited for").map(|status| status.code().unwrap_or(-1))

@@ -2,13 +2,14 @@
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{Event, Node};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
+use std::path::Path;
 use std::time::Duration;
 use tests::agent::{Agent, conf, conf_file};
 use tests::api_server::{ADMIN, AGENT, ApiServer};
+use tests::chart;
 use tests::kubelet::{Answer, FakeKubelet};
 use tests::wait;
 
@@ -29,44 +30,26 @@ async fn create_node(server: &ApiServer, name: &str, cloud: &str) {
     nodes.create(&PostParams::default(), &node.expect("a node")).await.expect("created");
 }
 
-/// The rights that the chart gives to the agent, and no others.
+/// The kinds and the rights that the chart brings, and no others.
 async fn grant_what_the_chart_grants(server: &ApiServer) {
-    let client = server.client(ADMIN).await;
-    let role = serde_json::from_value(json!({
-        "metadata": {"name": AGENT},
-        "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}],
-    }));
-    let binding = serde_json::from_value(json!({
-        "metadata": {"name": AGENT},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": AGENT},
-        "subjects": [{"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"}],
-    }));
-    let created = PostParams::default();
-    let role_in_default = serde_json::from_value(json!({
-        "metadata": {"name": AGENT},
-        "rules": [{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}],
-    }));
-    let binding_in_default = serde_json::from_value(json!({
-        "metadata": {"name": AGENT},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": AGENT},
-        "subjects": [{"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"}],
-    }));
-    let (roles, bindings) =
-        (Api::<Role>::default_namespaced(client.clone()), Api::<RoleBinding>::default_namespaced(client.clone()));
-    roles.create(&created, &role_in_default.expect("a role")).await.expect("created");
-    bindings.create(&created, &binding_in_default.expect("a binding")).await.expect("created");
-    Api::<ClusterRole>::all(client.clone()).create(&created, &role.expect("a role")).await.expect("created");
-    Api::<ClusterRoleBinding>::all(client).create(&created, &binding.expect("a binding")).await.expect("created");
+    let admin = server.client(ADMIN).await;
+    chart::kinds(&admin).await;
+    chart::install_for(&admin, "agent/rbac.yaml", Some(AGENT)).await;
+}
+
+/// [`CONF`] with a socket of its own.
+fn conf_in(folder: &Path) -> String {
+    format!("ipamUnixSocketPath: {}\n{CONF}", folder.join("ipam.sock").display())
 }
 
 #[tokio::test]
-async fn the_agent_watches_its_own_node_and_nothing_else() {
+async fn the_agent_watches_what_is_of_its_node_and_pools() {
     let server = ApiServer::start().await;
     grant_what_the_chart_grants(&server).await;
     create_node(&server, "other", "yes").await;
     let folder = tempfile::tempdir().expect("a folder");
     let kubeconfig = server.kubeconfig(AGENT).display().to_string();
-    let mut agent = Agent::start(folder.path(), "own", CONF, &[("KUBECONFIG", &kubeconfig)]);
+    let mut agent = Agent::start(folder.path(), "own", &conf_in(folder.path()), &[("KUBECONFIG", &kubeconfig)]);
 
     wait::until("an agent that is alive and waits for its Node", SOON, async || {
         ensure!(agent.page("/live").await?.0 == 200 && agent.page("/ready").await?.0 != 200, "not yet");
@@ -109,13 +92,23 @@ async fn the_agent_watches_its_own_node_and_nothing_else() {
     let mut requests = server.requests_of(AGENT);
     // After a minute without a kubelet there is an event of that.
     requests.retain(|request| !request.uri.starts_with("/apis/events.k8s.io/"));
-    assert!(!requests.is_empty());
+    let addresses = "/apis/spiderpool.spidernet.io/v2beta1";
+    let watched = [
+        ("/api/v1/nodes?", "fieldSelector=metadata.name%3Down"),
+        ("/api/v1/pods?", "fieldSelector=spec.nodeName%3Down"),
+        (&format!("{addresses}/spideripallocations?"), "fieldSelector=spec.node.name%3Down"),
+        (&format!("{addresses}/spiderippools?"), ""),
+        (&format!("{addresses}/spiderreservedips?"), ""),
+    ];
     for request in &requests {
-        let own =
-            request.uri.starts_with("/api/v1/nodes?") && request.uri.contains("fieldSelector=metadata.name%3Down");
-        assert!(own && ["list", "watch"].contains(&request.verb.as_str()), "{request:?}");
+        let own = |(path, narrowed): &(&str, &str)| request.uri.starts_with(path) && request.uri.contains(narrowed);
+        assert!(watched.iter().any(own) && ["list", "watch"].contains(&request.verb.as_str()), "{request:?}");
     }
-    assert!(requests.len() <= 10, "watches only: {requests:#?}");
+    for of in &watched {
+        let (path, _) = of;
+        let asked = requests.iter().filter(|request| request.uri.starts_with(path)).count();
+        assert!((2..=10).contains(&asked), "watched, and no more: {path} {requests:#?}");
+    }
 
     agent.process.signal("TERM");
     let code = wait::until("the end of the agent", SOON, async || agent.process.ended().ok_or("it runs")).await;
@@ -134,7 +127,7 @@ async fn a_kubelet_that_is_too_old_gets_an_event() {
     nodes.patch_status("own", &PatchParams::default(), &old).await.expect("patched");
     let folder = tempfile::tempdir().expect("a folder");
     let kubeconfig = server.kubeconfig(AGENT).display().to_string();
-    let agent = Agent::start(folder.path(), "own", CONF, &[("KUBECONFIG", &kubeconfig)]);
+    let agent = Agent::start(folder.path(), "own", &conf_in(folder.path()), &[("KUBECONFIG", &kubeconfig)]);
     let events = Api::<Event>::namespaced(server.client(ADMIN).await, "default");
     let ours = ListParams::default().fields("involvedObject.name=own,reason=KubeletTooOld");
     let event = wait::until("an event on the Node", SOON, async || {
@@ -199,8 +192,11 @@ async fn an_api_server_that_is_away_stops_neither_start_nor_nics() {
     let folder = tempfile::tempdir().expect("a folder");
     let away = folder.path().join("away.kubeconfig");
     std::fs::write(&away, tests::agent::unreachable_api_server()).expect("writable");
-    let conf = "agent: {networkResourcePlugin: {enabled: true, resourceAdvertisement: {masterNIC: {rules: [{includeInterfaces: ['*']}]}}}}";
-    let agent = Agent::start(folder.path(), "own", conf, &[("KUBECONFIG", &away.display().to_string())]);
+    let conf = format!(
+        "ipamUnixSocketPath: {}\nagent: {{networkResourcePlugin: {{enabled: true, resourceAdvertisement: {{masterNIC: {{rules: [{{includeInterfaces: ['*']}}]}}}}}}}}",
+        folder.path().join("ipam.sock").display()
+    );
+    let agent = Agent::start(folder.path(), "own", &conf, &[("KUBECONFIG", &away.display().to_string())]);
     wait::until("interfaces on offer", SOON, async || {
         ensure!(agent.page("/metrics").await?.1.contains("-nic\"} 10000"), "{}", agent.logged());
         Ok(())

@@ -2,9 +2,11 @@
 
 use super::free::Undo;
 use super::locks::Lock;
+use super::places::Place;
 use super::{Add, AddError, Answer, Candidate, Chosen, Flows, NotYet, Pools, Stopped, Wanted, at};
 use crate::{
-    Allocation, Endpoint, Family, Host, Interface, Kept, PodFacts, Provider, Step, Store, StoreError, Stored, Then,
+    Allocation, Endpoint, Family, Host, Interface, Kept, Owner, PodFacts, Provider, Step, Store, StoreError, Stored,
+    Then,
 };
 use futures::future::{Either, select};
 use std::collections::BTreeSet;
@@ -96,22 +98,59 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     }
 
     async fn locked(&self, add: &Add, pools: &dyn Pools) -> Result<Answer, Problem> {
-        let pod = self.read_pod(add, pools).await?;
-        let mut mine = self.store.of_pod(&add.pod.uid);
-        mine.retain(|one| one.value.interface == add.interface);
-        if let Some(releasing) = mine.iter().find(|one| !one.value.held()) {
-            return Err(NotYet::Releasing(releasing.value.address).into());
+        if let Some(pool) = self.places.still_full(&add.pod.uid) {
+            return Err(NotYet::Crowded(pool).into());
         }
-        if let Some(entry) = pod.shown(&mine) {
-            for one in mine.iter().filter(|one| one.value.container_id != add.container_id) {
-                self.swap(add, one, one.value.provider.clone()).await?;
+        let mut places: Vec<Place<'_>> = Vec::new();
+        loop {
+            let pod = self.read_pod(add, pools).await?;
+            let mut mine = self.store.of_pod(&add.pod.uid);
+            mine.retain(|one| one.value.interface == add.interface);
+            if let Some(releasing) = mine.iter().find(|one| !one.value.held()) {
+                return Err(NotYet::Releasing(releasing.value.address).into());
             }
-            return Ok(self.keep(add, entry).await);
+            if let Some(entry) = pod.shown(&mine) {
+                for one in mine.iter().filter(|one| one.value.container_id != add.container_id) {
+                    self.swap(add, one, one.value.provider.clone()).await?;
+                }
+                return Ok(self.keep(add, entry).await);
+            }
+            let chosen = match pools.wanted(&pod.facts) {
+                Err(none) if mine.is_empty() => return Err(AddError::NoPool(none).into()),
+                chosen => chosen.unwrap_or_default(),
+            };
+            // Who had to wait knows nothing any more: he reads again.
+            if self.take_places(add, &mine, &chosen, &mut places).await? {
+                continue;
+            }
+            return self.work(&pod, &mine, &chosen).await;
         }
-        let chosen = match pools.wanted(&pod.facts) {
-            Err(none) if mine.is_empty() => return Err(AddError::NoPool(none).into()),
-            chosen => chosen.unwrap_or_default(),
-        };
+    }
+
+    /// Whether a place had to be waited for. In the order of names, so that two of two pools do not wait for each other.
+    async fn take_places<'a>(
+        &'a self,
+        add: &Add,
+        mine: &[Stored<Allocation>],
+        chosen: &Chosen,
+        places: &mut Vec<Place<'a>>,
+    ) -> Result<bool, Problem> {
+        let first = |wanted: &Wanted| wanted.candidates.first().map(|first| first.pool.clone());
+        let all: BTreeSet<String> =
+            mine.iter().map(|one| one.value.pool.clone()).chain(chosen.wanted.iter().filter_map(first)).collect();
+        let mut waited = false;
+        for pool in all.into_iter().filter(|pool| !places.iter().any(|place| place.pool == *pool)).collect::<Vec<_>>() {
+            let left = add.deadline.saturating_sub(self.host.now());
+            let taken = self.places.take(&pool, &add.pod.uid, self.host.sleep(left)).await;
+            let (place, late) = taken.ok_or_else(|| NotYet::Crowded(pool.clone()))?;
+            places.push(place);
+            waited |= late;
+        }
+        Ok(waited)
+    }
+
+    /// Gets an address of each family.
+    async fn work(&self, pod: &Pod<'_>, mine: &[Stored<Allocation>], chosen: &Chosen) -> Result<Answer, Problem> {
         let wanted = &chosen.wanted;
         let families: BTreeSet<Family> =
             wanted.iter().map(|one| one.family).chain(mine.iter().map(|one| one.value.address.family())).collect();
@@ -120,12 +159,12 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             let own = mine.iter().find(|mine| mine.value.address.family() == family);
             let wanted = wanted.iter().find(|wanted| wanted.family == family);
             match (own, wanted) {
-                (Some(own), _) => ready.push(self.resume(&pod, own).await?),
-                (None, Some(wanted)) => ready.push(self.begin(&pod, wanted).await?),
+                (Some(own), _) => ready.push(self.resume(pod, own).await?),
+                (None, Some(wanted)) => ready.push(self.begin(pod, wanted).await?),
                 (None, None) => {}
             }
         }
-        self.finish(&pod, &chosen, ready).await
+        self.finish(pod, chosen, ready).await
     }
 
     async fn read_pod<'a>(&self, add: &'a Add, pools: &'a dyn Pools) -> Result<Pod<'a>, AddError> {
@@ -143,8 +182,15 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         if facts.namespace.terminating {
             return Err(dead("goes with its namespace"));
         }
-        self.host.at(Step::ReadEndpoint).await;
-        let endpoint = self.store.endpoint(namespace, name).await.map_err(at(Step::ReadEndpoint))?;
+        let retaining = facts.owner.as_ref().is_some_and(Owner::retains);
+        let endpoint = if facts.generated && !retaining && self.store.of_pod(&add.pod.uid).is_empty() {
+            // Nobody had the name before, and nobody has published for this pod: there is none. If there is one all the same,
+            // its creation is a conflict, and the next ADD, which finds an allocation, reads it.
+            None
+        } else {
+            self.host.at(Step::ReadEndpoint).await;
+            self.store.endpoint(namespace, name).await.map_err(at(Step::ReadEndpoint))?
+        };
         if let Some(other) = endpoint.as_ref().map(|endpoint| &endpoint.value)
             && other.pod.uid != add.pod.uid
             && other.node != self.me.node.name

@@ -1,5 +1,6 @@
 //! What a runtime asks for, and what it gets.
 
+use super::places::{PLACES, QUEUE};
 use crate::{Address, Family, Interface, Netns, Pod, PodFacts, Ranges, Route, Step, StoreError, Subnet};
 use std::time::Duration;
 
@@ -192,6 +193,9 @@ pub enum NotYet {
     /// This process has not read its allocations.
     #[error("the node's allocations have not been read")]
     NotSynced,
+    /// The pool has as many as may work on it or wait for it.
+    #[error("too many requests wait for pool {0}: {PLACES} are at work, and as many wait as may, {QUEUE}")]
+    Crowded(String),
     /// The queue is full.
     #[error("too many requests are waiting")]
     Busy,

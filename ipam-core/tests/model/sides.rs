@@ -118,6 +118,8 @@ pub(crate) fn happen(world: &mut World, id: u64, process: usize, ask: &Ask) -> O
                 terminating: pod.phase == Phase::Terminating,
                 terminal: pod.phase == Phase::Terminal,
                 owner: world.setup.retained.then(owner),
+                // Names are used again here, all the same: who takes them for new ones must do no harm.
+                generated: !world.setup.retained,
                 ..PodFacts::default()
             })
         })),

@@ -106,7 +106,7 @@ fn kubelet_root_dir() {
     for (written, read) in [("\"\"", "/var/lib/kubelet"), ("/data//kubelet/./x/../", "/data/kubelet"), ("/..", "/")] {
         assert_eq!(
             accepted("kubeletRootDir: /var/lib/kubelet", &format!("kubeletRootDir: {written}")).plugin.kubelet_root_dir,
-            std::path::PathBuf::from(read)
+            PathBuf::from(read)
         );
     }
 }

@@ -1,30 +1,16 @@
 //! Who may write addresses: RBAC and policies of the chart, with tokens as agents have them.
 
-use crate::stage::{ALLOCATIONS, Stage, allocation, bound, create, delete, merge, node, path, reserved, store};
+use crate::stage::{ALLOCATIONS, Stage, allocation, bound, delete, merge, node, path, reserved, store};
 use ipam_core::{Store, StoreError};
 use kube::Client;
 use serde_json::{Value, json};
 use tests::answer::{Answer, send};
-use tests::controller::rendered;
+use tests::chart::{self, create};
 use tests::wait;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const ENDPOINTS: &str = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/default/spiderendpoints";
 const CONTROLLER: &str = "system:serviceaccount:kube-system:spiderpool-controller";
-
-async fn install(stage: &Stage, template: &str) {
-    for document in rendered(template, &[]) {
-        let kind = document["kind"].as_str().unwrap_or_default().to_lowercase();
-        let group = document["apiVersion"].as_str().expect("a version");
-        let plural = if let Some(stem) = kind.strip_suffix('y') { format!("{stem}ies") } else { format!("{kind}s") };
-        let part = match document["metadata"]["namespace"].as_str() {
-            Some(namespace) => format!("namespaces/{namespace}/"),
-            None => String::new(),
-        };
-        let root = if group.contains('/') { "apis" } else { "api" };
-        stage.create(&format!("/{root}/{group}/{part}{plural}"), &document).await.accepted();
-    }
-}
 
 /// What `user` would get, whom RBAC allows everything.
 async fn as_user(stage: &Stage, user: &str, method: &str, path: &str, body: &Value) -> Answer {
@@ -46,24 +32,8 @@ async fn as_member(stage: &Stage, user: &str, group: &str, method: &str, path: &
 /// An API server with RBAC and policies of the chart in force, and two agents.
 async fn guarded() -> (Stage, Client, Client) {
     let stage = Stage::set().await;
-    for account in ["spiderpool-agent", "spiderpool-controller"] {
-        let account = json!({"metadata": {"name": account}});
-        stage.create("/api/v1/namespaces/kube-system/serviceaccounts", &account).await.accepted();
-    }
-    install(&stage, "configmap.yaml").await;
-    install(&stage, "agent/rbac.yaml").await;
-    install(&stage, "policies.yaml").await;
+    chart::guard(&stage.admin).await;
     let (a, b) = (bound(&stage, "a").await, bound(&stage, "b").await);
-    wait::until("the policies to be in force", crate::stage::SOON, async || {
-        let definition = format!("{DEFINITIONS}/spideripallocations.spiderpool.spidernet.io?dryRun=All");
-        let refused = delete(&stage.admin, &definition).await;
-        let other = create(&stage.admin, &format!("{ALLOCATIONS}?dryRun=All"), &written("10.9.9.9", "a")).await;
-        let endpoint = create(&stage.admin, &format!("{ENDPOINTS}?dryRun=All"), &endpoint("probe", "a")).await;
-        let status = [refused.status, other.status, endpoint.status];
-        anyhow::ensure!(status == [403, 403, 403], "{status:?}");
-        Ok(())
-    })
-    .await;
     (stage, a, b)
 }
 

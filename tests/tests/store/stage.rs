@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use store::{KubeStore, Scope};
 use tests::answer::{Answer, send};
 use tests::api_server::{ADMIN, ApiServer};
-use tests::wait;
+use tests::chart::{self, create};
 
 pub const SOON: Duration = Duration::from_mins(1);
 pub const ALLOCATIONS: &str = "/apis/spiderpool.spidernet.io/v2beta1/spideripallocations";
@@ -22,18 +22,7 @@ impl Stage {
     pub async fn set() -> Self {
         let server = ApiServer::start().await;
         let stage = Self { admin: server.client(ADMIN).await, server };
-        for definition in k8s_api::crd::definitions() {
-            let definition = serde_json::to_value(definition).expect("JSON");
-            stage.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await.accepted();
-        }
-        for kind in ["spiderendpoints", "spideripallocations"] {
-            wait::until(format!("{kind} to be served"), SOON, async || {
-                let answer = stage.get(&format!("/apis/spiderpool.spidernet.io/v2beta1/{kind}")).await;
-                anyhow::ensure!(answer.status == 200, "{answer:?}");
-                Ok(())
-            })
-            .await;
-        }
+        chart::kinds(&stage.admin).await;
         stage
     }
 
@@ -48,10 +37,6 @@ impl Stage {
     pub async fn merge(&self, path: &str, change: &Value) -> Answer {
         merge(&self.admin, path, change).await
     }
-}
-
-pub async fn create(client: &Client, path: &str, object: &Value) -> Answer {
-    send(client, "POST", path, "application/json", object.to_string().into_bytes()).await.expect("answers")
 }
 
 pub async fn merge(client: &Client, path: &str, change: &Value) -> Answer {
@@ -117,17 +102,7 @@ pub fn path(address: &str) -> String {
 pub async fn bound(stage: &Stage, node: &str) -> Client {
     let made = json!({"metadata": {"name": node}});
     stage.create("/api/v1/nodes", &made).await.accepted();
-    let pod = json!({
-        "metadata": {"name": format!("agent-{node}")},
-        "spec": {"nodeName": node, "serviceAccountName": "spiderpool-agent", "containers": [{"name": "a", "image": "a"}]},
-    });
-    let pod = stage.create("/api/v1/namespaces/kube-system/pods", &pod).await;
-    let uid = &pod.accepted()["metadata"]["uid"];
-    let bound = json!({"apiVersion": "v1", "kind": "Pod", "name": format!("agent-{node}"), "uid": uid});
-    let asked = json!({"spec": {"expirationSeconds": 3600, "boundObjectRef": bound}});
-    let token = "/api/v1/namespaces/kube-system/serviceaccounts/spiderpool-agent/token";
-    let token = stage.create(token, &asked).await;
-    let token = token.accepted()["status"]["token"].as_str().expect("a token").to_owned();
+    let token = chart::token(&stage.admin, node).await;
     let file = std::fs::read_to_string(stage.server.kubeconfig(ADMIN)).expect("readable");
     let file = file.replace("admin-token", &token);
     let kubeconfig = kube::config::Kubeconfig::from_yaml(&file).expect("a kubeconfig");

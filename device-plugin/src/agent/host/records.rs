@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 /// The folder, with at most so many files. When there are more, the oldest go.
@@ -14,6 +14,8 @@ pub(super) struct Records {
     max: usize,
     /// So that two writers of one name do not meet in the temporary file.
     writes: AtomicU64,
+    /// About as many as there are: a name that is written again counts until they are counted.
+    count: AtomicUsize,
 }
 
 /// The name of a file here: it leads nowhere else and is not taken for a temporary one.
@@ -43,13 +45,16 @@ impl Name {
 impl Records {
     pub(super) fn open(folder: PathBuf, max: usize) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let mut count = 0;
         for entry in fs::read_dir(&folder)?.flatten() {
             // Of a writer that was killed.
             if entry.file_name().as_encoded_bytes().starts_with(b".") {
                 fs::remove_file(entry.path())?;
+            } else {
+                count += 1;
             }
         }
-        Ok(Self { folder, max, writes: AtomicU64::new(0) })
+        Ok(Self { folder, max, writes: AtomicU64::new(0), count: AtomicUsize::new(count) })
     }
 
     pub(super) fn has(&self, name: &Name) -> bool {
@@ -92,7 +97,9 @@ impl Records {
         if written.is_err() {
             let _ = fs::remove_file(&temporary);
         }
-        self.prune();
+        if self.count.fetch_add(1, Ordering::Relaxed) >= self.max {
+            self.prune();
+        }
         written
     }
 
@@ -101,6 +108,7 @@ impl Records {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         if paths.len() <= self.max {
+            self.count.store(paths.len(), Ordering::Relaxed);
             return;
         }
         let age =
@@ -108,6 +116,7 @@ impl Records {
         let mut dated: Vec<(SystemTime, PathBuf)> = paths.into_iter().map(|path| (age(&path), path)).collect();
         dated.sort_unstable();
         let surplus = dated.len().saturating_sub(self.max.saturating_sub(self.max / 10));
+        self.count.store(dated.len().saturating_sub(surplus), Ordering::Relaxed);
         for (_, path) in dated.into_iter().take(surplus) {
             let _ = fs::remove_file(path);
         }
