@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 /// A node has some hundred pods; more at once are a runtime that repeats itself. One pool has 288 of them at the most (ipam-core,
 /// `places`), so that seven have to be stuck before others are refused.
-const ADDS: usize = 2048;
+pub(super) const ADDS: usize = 2048;
 const DELS: usize = 256;
 /// Each looks at all allocations of the node.
 const GCS: usize = 1;

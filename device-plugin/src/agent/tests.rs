@@ -290,21 +290,22 @@ async fn a_gc_goes_on_when_its_caller_hangs_up_and_is_the_only_one() {
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_when_all_is_full_comes_again() {
+    const MORE: usize = flows::ADDS + 44;
     let ipam = FakeIpam::new(0);
     let flows = Flows::new(ipam.clone(), CancellationToken::new());
     let mut callers = JoinSet::new();
-    for _ in 0..300 {
+    for _ in 0..MORE {
         let flows = flows.clone();
         callers.spawn(async move { add(&flows, "pod").await.map_err(|fault| fault.code) });
     }
     let mut codes = Vec::new();
-    while flows.running() + codes.len() < 300 {
+    while flows.running() + codes.len() < MORE {
         codes.push(callers.join_next().await.expect("the surplus").expect("no panic").expect_err("full"));
     }
-    assert_eq!(codes, [11; 300 - 256]);
-    ipam.go.add_permits(256);
+    assert_eq!(codes, [11; MORE - flows::ADDS]);
+    ipam.go.add_permits(flows::ADDS);
     let given = callers.join_all().await;
-    assert!(given.len() == 256 && given.iter().all(Result::is_ok));
+    assert!(given.len() == flows::ADDS && given.iter().all(Result::is_ok));
     assert_eq!(flows.running(), 0);
 }
 
