@@ -14,7 +14,7 @@ const NODES: [&str; 3] = [MATCHING, CHANGING, OTHER];
 /// Pods at one time; the pool has a few addresses less.
 const PODS: usize = 30;
 const ADDRESSES: usize = 26;
-const LASTS: Duration = Duration::from_secs(90);
+const LASTS: Duration = Duration::from_mins(1);
 
 /// A generator of numbers that a seed repeats (Steele and others, "Fast splittable pseudorandom number generators", 2014).
 struct Chance(u64);

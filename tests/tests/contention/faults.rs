@@ -140,9 +140,9 @@ async fn an_api_server_that_fails_one_request_in_five_costs_time_alone() {
     let agent = node.ready_agent().await;
     for fault in Fault::ALL {
         let name = format!("{fault:?} alone").to_lowercase().replace(' ', "-");
-        churn(&stage, &node, &proxy, &[fault], Duration::from_secs(6), &name).await;
+        churn(&stage, &node, &proxy, &[fault], Duration::from_secs(4), &name).await;
     }
-    churn(&stage, &node, &proxy, &Fault::ALL, Duration::from_secs(30), "all").await;
+    churn(&stage, &node, &proxy, &Fault::ALL, Duration::from_secs(15), "all").await;
     let (asked, faults) = proxy.counts();
     assert!(!agent.logged().contains("panicked"), "{}", agent.logged());
     println!("seed {seed}: {asked} requests, {faults:?}");
