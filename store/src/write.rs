@@ -15,16 +15,13 @@ use serde_json::Value;
 
 type Asked = Result<Request<Vec<u8>>, request::Error>;
 
-/// Creates; an object that is there is ours if it is of the same flow.
+/// Creates. An object that is there is another's: this is asked once. After an unknown outcome it is ours if it is of the same
+/// flow.
 pub(crate) async fn reserve(caller: &Caller, shared: &Shared, new: Allocation) -> Result<Reserved, StoreError> {
     let asked = allocations().create(&PostParams::default(), body(&written(&new, None)));
     match caller.object(asked).await {
         Ok(object) => created(shared, read(&object)?),
-        // It is there.
-        Err(StoreError::Conflict) => match live(caller, new.address).await? {
-            Some(object) => ours(shared, &new, read(&object)?),
-            None => Ok(Reserved::Taken),
-        },
+        Err(StoreError::Conflict) => Ok(Reserved::Taken),
         Err(StoreError::Unknown(why)) => match live(caller, new.address).await {
             Ok(Some(object)) => ours(shared, &new, read(&object)?),
             // It may still be on its way.

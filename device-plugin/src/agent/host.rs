@@ -48,6 +48,9 @@ pub(crate) enum Unusable {
     Keep(PathBuf, #[source] io::Error),
 }
 
+/// Before the boot id, in the name of the folder of what is kept. No sandbox outlives the machine's start, and so nothing about
+/// one need outlive a loss of power: no write waits for the disk.
+const BOOT: &str = "boot-";
 /// Interfaces of a node at one time are some hundred; what is older than this many is of pods long gone.
 const RESULTS: usize = 4096;
 /// A sandbox that went is looked for until its allocation is dealt with.
@@ -57,16 +60,14 @@ impl Machine {
     /// `machine_id`: as the kubelet says, on the Node.
     pub(crate) fn open(places: &Places, machine_id: String) -> Result<Self, Unusable> {
         let Places { boot_id, state } = places;
+        let boot = id(boot_id)?;
+        let own = state.join(format!("{BOOT}{boot}"));
         let records = |name: &str, max| {
-            let folder = state.join(name);
+            let folder = own.join(name);
             Records::open(folder.clone(), max).map(Arc::new).map_err(|error| Unusable::Keep(folder, error))
         };
-        Ok(Self {
-            boot: id(boot_id)?,
-            name: machine_id,
-            results: records("results", RESULTS)?,
-            dels: records("dels", DELS)?,
-        })
+        forget_others(state, &own);
+        Ok(Self { name: machine_id, results: records("results", RESULTS)?, dels: records("dels", DELS)?, boot })
     }
 
     pub(crate) fn boot_id(&self) -> &str {
@@ -105,6 +106,17 @@ impl Machine {
         let noted = spawn_blocking(move || name.map_or(Ok(()), |name| dels.write(&name, b""))).await;
         if let Ok(Err(error)) = noted {
             tracing::warn!(container_id, %error, "cannot note that a sandbox is gone");
+        }
+    }
+}
+
+/// Whatever was kept of sandboxes that an earlier start of the machine had.
+fn forget_others(state: &Path, own: &Path) {
+    let entries = fs::read_dir(state).into_iter().flatten().flatten();
+    let others = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(BOOT.as_bytes()));
+    for other in others.map(|entry| entry.path()).filter(|path| path != own) {
+        if let Err(error) = fs::remove_dir_all(&other) {
+            tracing::warn!(folder = %other.display(), %error, "cannot remove what was kept before the machine started anew");
         }
     }
 }

@@ -173,7 +173,7 @@ async fn every_verb_reaches_the_flows() {
     client.del(DelRequest { attachment: Some(attachment("pod")) }).await.expect("answers");
     client.del(DelRequest::default()).await.expect("a DEL of nothing is done");
     assert_eq!(stage.ipam.dels.lock().expect("no panic").len(), 1);
-    assert!(stage.folder.path().join("state/dels/c-1").exists(), "remembered");
+    assert!(stage.folder.path().join("state/boot-an-id/dels/c-1").exists(), "remembered");
 }
 
 #[tokio::test]

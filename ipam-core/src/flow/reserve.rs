@@ -11,8 +11,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// So long it counts that somebody had an address, or that this process freed it.
-const REMEMBERED: Duration = Duration::from_secs(30);
+/// So long it counts that somebody had an address, if no list says otherwise. While a pool fills up, what was learnt is as true
+/// as before, and forgetting it costs refusals and lists.
+const TAKEN: Duration = Duration::from_mins(5);
+/// So long it counts that this process freed it.
+const RELEASED: Duration = Duration::from_secs(30);
 /// So many wrong guesses, and the pool is listed.
 const REFUSALS: usize = 3;
 /// No more is remembered of addresses; older ones go first.
@@ -40,14 +43,20 @@ impl Known {
     pub(super) fn released(&self, address: Address, now: Duration) {
         let mut notes = self.notes();
         notes.taken.remove(&address);
-        notes.released.insert(address, now.saturating_add(REMEMBERED));
+        notes.released.insert(address, now.saturating_add(RELEASED));
         tidy(&mut notes.released, now);
     }
 
     fn taken(&self, addresses: impl IntoIterator<Item = Address>, now: Duration) {
         let mut notes = self.notes();
-        notes.taken.extend(addresses.into_iter().map(|address| (address, now.saturating_add(REMEMBERED))));
+        notes.taken.extend(addresses.into_iter().map(|address| (address, now.saturating_add(TAKEN))));
         tidy(&mut notes.taken, now);
+    }
+
+    /// What a list of a pool says goes before all that was learnt of it.
+    fn listed(&self, pool: &Ranges, taken: Vec<Address>, now: Duration) {
+        self.notes().taken.retain(|address, _| !pool.contains(*address));
+        self.taken(taken, now);
     }
 
     /// Whether somebody is known to have it, or to ask for it; and whether it was just freed, if that counts.
@@ -128,7 +137,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
                 self.host.at(Step::ListPool).await;
                 let taken = self.store.in_pool(&pool.pool).await.map_err(at(Step::ListPool))?;
                 listed = Some(pool.addresses.difference(&set(taken.iter().copied())));
-                self.known.taken(taken, self.host.now());
+                self.known.listed(&pool.addresses, taken, self.host.now());
                 continue;
             };
             if !self.known.ask(address) {

@@ -83,16 +83,14 @@ impl Records {
         }
     }
 
-    /// When it returns, the file outlives a loss of power.
+    /// When it returns, the file is whole, and outlives the process.
     pub(super) fn write(&self, name: &Name, content: &[u8]) -> io::Result<()> {
         let turn = self.writes.fetch_add(1, Ordering::Relaxed);
         let temporary = self.folder.join(format!(".{turn}"));
         let written =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).and_then(|mut file| {
                 file.write_all(content)?;
-                file.sync_all()?;
-                fs::rename(&temporary, self.folder.join(&name.0))?;
-                File::open(&self.folder)?.sync_all()
+                fs::rename(&temporary, self.folder.join(&name.0))
             });
         if written.is_err() {
             let _ = fs::remove_file(&temporary);

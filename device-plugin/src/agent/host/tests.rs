@@ -2,12 +2,13 @@ use super::*;
 use ipam_core::State;
 
 fn machine(folder: &Path) -> Machine {
-    let file = |name: &str| {
-        let path = folder.join(name);
-        fs::write(&path, format!("{name}-id\n")).expect("writes");
-        path
-    };
-    let places = Places { boot_id: file("boot"), state: folder.join("state") };
+    booted(folder, "boot-id")
+}
+
+fn booted(folder: &Path, id: &str) -> Machine {
+    let boot_id = folder.join("boot");
+    fs::write(&boot_id, format!("{id}\n")).expect("writes");
+    let places = Places { boot_id, state: folder.join("state") };
     Machine::open(&places, "machine-id".to_owned()).expect("usable")
 }
 
@@ -75,6 +76,14 @@ async fn results_are_kept_for_each_interface() {
     assert_eq!(here.kept("uid", "net1").await, Kept::Result(Box::new(result)));
     assert_eq!(here.kept("uid", "net2").await, Kept::Nothing);
     assert_eq!(here.kept("../uid", "net1").await, Kept::Nothing);
+    let state = folder.path().join("state");
+    fs::write(state.join("of-another"), "").expect("writes");
+    let later = booted(folder.path(), "later");
+    assert_eq!(later.kept("uid", "net1").await, Kept::Nothing, "no sandbox has outlived the machine's start");
+    let mut left: Vec<_> = fs::read_dir(&state).expect("there").flatten().map(|entry| entry.file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["boot-later", "of-another"]);
+    let here = machine(folder.path());
     fs::remove_dir_all(folder.path().join("state")).expect("removes");
     assert_eq!(here.kept("uid", "net1").await, Kept::Unreadable);
 }
