@@ -7,6 +7,7 @@ use ipam_core::{Assigned, Endpoint, Interface, Pod, Reserved, Store, StoreError,
 use serde_json::json;
 use std::time::Duration;
 use store::Scope;
+use tests::chart::create;
 use tests::wait;
 
 const SOON: Duration = crate::stage::SOON;
@@ -29,8 +30,8 @@ async fn an_address_is_given_once_and_every_write_is_a_new_version() {
 
     let six = reserved(&a, allocation("fd00::1", "a", "six")).await;
     stage.get(&path("fd00-0000-0000-0000-0000-0000-0000-0001")).await.accepted();
-    let again = reserved(&a, allocation("fd00::1", "a", "six")).await;
-    assert_eq!(again, six, "after a lost answer it is ours as before, and was seen then");
+    let again = a.reserve(allocation("fd00::1", "a", "six")).await;
+    assert_eq!(again, Ok(Reserved::Taken), "what is refused is another's: each is asked for once");
     assert_eq!(a.of_pod("six-uid"), std::slice::from_ref(&six));
     assert_eq!(a.of_container("six-sandbox"), std::slice::from_ref(&six));
     let mut other = allocation("fd00::1", "a", "six");
@@ -103,7 +104,20 @@ async fn the_index_follows_others_and_survives_what_cannot_be_read() {
         "spec": {"pool": "pool-a", "address": "fd00::5", "node": {"name": "a"}, "state": "Held",
                  "pod": {"namespace": "default", "name": "odd", "uid": "odd-uid"}},
     });
-    stage.create(crate::stage::ALLOCATIONS, &odd).await.accepted();
+    let definition =
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/spideripallocations.spiderpool.spidernet.io";
+    let mut versions = stage.get(definition).await.accepted()["spec"]["versions"].clone();
+    let rules = versions[0]["schema"]["openAPIV3Schema"]
+        .as_object_mut()
+        .map(|schema| schema.remove("x-kubernetes-validations"));
+    assert!(rules.flatten().is_some(), "ours would not take it");
+    stage.merge(definition, &json!({"spec": {"versions": versions}})).await.accepted();
+    wait::until("the odd object", SOON, async || {
+        let made = create(&stage.admin, crate::stage::ALLOCATIONS, &odd).await;
+        ensure!(made.status == 201, "{made:?}");
+        Ok(())
+    })
+    .await;
     wait::until("its report", SOON, async || {
         let said = a.unreadable();
         ensure!(said.len() == 1 && said[0].0 == "fd00--5", "{said:?}");
