@@ -164,11 +164,27 @@ current-context: c
         path
     }
 
-    /// How many requests were answered so far, by verb, resource and status: `POST pods 201`.
-    pub async fn answered(&self) -> BTreeMap<String, u64> {
+    async fn metrics(&self) -> String {
         let client = self.client(ADMIN).await;
         let asked = http::Request::get("/metrics").body(Vec::new()).expect("a request");
-        let page = client.request_text(asked).await.expect("answers");
+        client.request_text(asked).await.expect("answers")
+    }
+
+    /// What it has sent so far to all who watch objects of this kind: events, and their bytes. And its CPU time, in seconds.
+    pub async fn sent(&self, kind: &str) -> (f64, f64, f64) {
+        let page = self.metrics().await;
+        let sum = |name: &str, of: &str| -> f64 {
+            let lines = page.lines().filter(|line| line.starts_with(name) && line.to_lowercase().contains(of));
+            lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        };
+        let kind = kind.to_lowercase();
+        let (events, bytes) = ("apiserver_watch_events_total{", "apiserver_watch_events_sizes_sum{");
+        (sum(events, &kind), sum(bytes, &kind), sum("process_cpu_seconds_total", ""))
+    }
+
+    /// How many requests were answered so far, by verb, resource and status: `POST pods 201`.
+    pub async fn answered(&self) -> BTreeMap<String, u64> {
+        let page = self.metrics().await;
         let label = |line: &str, name: &str| {
             let value = line.split_once(&format!("{name}=\""))?.1;
             Some(value.split_once('"')?.0.to_owned())

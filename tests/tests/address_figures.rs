@@ -7,6 +7,8 @@ mod bare;
 mod load;
 #[path = "address_figures/stuck.rs"]
 mod stuck;
+#[path = "address_figures/watched.rs"]
+mod watched;
 
 use bare::Bare;
 use load::{Load, Measured, drive, percent};
