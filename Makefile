@@ -1,6 +1,6 @@
 # The recipes that people and CI use. `make` lists them.
 
-.PHONY: help demo test test-fast model bench lint golden images
+.PHONY: help demo test test-fast model soak bench lint golden images
 
 help: ## list the recipes
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -16,6 +16,9 @@ test-fast: ## the inner loop: seconds, no cluster
 
 model: ## the flows of addresses through a million steps (MODEL_STEPS, MODEL_SEED)
 	@MODEL_STEPS=$${MODEL_STEPS:-1000000} cargo test --quiet -p ipam-core --test model -- --nocapture
+
+soak: ## half an hour of pods and kills on a cluster, then a consistency check (CHURN_MINUTES, CHURN_SEED)
+	@dev/soak
 
 bench: ## figures, measured on this machine now
 	@dev/bench

@@ -6,8 +6,8 @@ use crate::error::{Code, Fault};
 use hyper_util::rt::TokioIo;
 use proto::agent::agent_client::AgentClient;
 use proto::agent::{
-    AddRequest, Attachment, CheckRequest, DelRequest, GcRequest, Interface, Netns, Pod, StatusRequest,
-    add_response::Outcome, gc_request::Valid,
+    AddRequest, AddResponse, Attachment, CheckRequest, DelRequest, Detect, GcRequest, Interface, Netns, Pod,
+    StatusRequest, add_response::Outcome, gc_request::Valid,
 };
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -44,8 +44,8 @@ impl Agent {
         attachment: Attachment,
         args: BTreeMap<String, String>,
         config: &Config,
-    ) -> Result<Interface, Fault> {
-        let Link { kind, master, vlan_id, vlan_mode } = config.link.clone();
+    ) -> Result<(Interface, Detect), Fault> {
+        let Link { kind, master, vlan_id, vlan_mode, becomes_gateway: _ } = config.link.clone();
         let request = AddRequest {
             attachment: Some(attachment),
             link: Some(proto::agent::Link { r#type: kind, master, vlan_id: vlan_id.map(u32::from), vlan_mode }),
@@ -56,8 +56,9 @@ impl Agent {
             args: args.into_iter().collect(),
         };
         let answer = self.client.add(within(self.timeout, request)).await.map_err(|status| self.status(&status))?;
-        match answer.into_inner().outcome {
-            Some(Outcome::Interface(interface)) => Ok(interface),
+        let AddResponse { outcome, detect } = answer.into_inner();
+        match outcome {
+            Some(Outcome::Interface(interface)) => Ok((interface, detect.unwrap_or_default())),
             Some(Outcome::Fault(fault)) => Err(fault.into()),
             None => Err(Fault::new(
                 Code::TryAgain,

@@ -30,6 +30,8 @@ pub(crate) struct Link {
     pub(crate) master: String,
     pub(crate) vlan_id: Option<u16>,
     pub(crate) vlan_mode: String,
+    /// Whether the plugin `bridge` puts the gateway's address on its bridge, later.
+    pub(crate) becomes_gateway: bool,
 }
 
 /// The section `ipam`.
@@ -201,7 +203,9 @@ impl Link {
     fn read(kind: String, value: &Value) -> Result<Self, Fault> {
         if kind != "vlan" {
             let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            return Ok(Self { master: text("master"), kind, ..Self::default() });
+            let is_on = |key: &str| value.get(key).and_then(Value::as_bool).unwrap_or_default();
+            let becomes_gateway = kind == "bridge" && (is_on("isGateway") || is_on("isDefaultGateway"));
+            return Ok(Self { master: text("master"), kind, becomes_gateway, ..Self::default() });
         }
         let WrittenLink { master, vlan_id, vlan_mode } = part(value)?;
         let vlan_id = vlan_id.map(|id| match u16::try_from(id) {
@@ -213,6 +217,7 @@ impl Link {
             master: master.unwrap_or_default(),
             vlan_id: vlan_id.transpose()?,
             vlan_mode: vlan_mode.unwrap_or_default(),
+            becomes_gateway: false,
         })
     }
 }

@@ -15,6 +15,10 @@ pub(crate) enum Code {
     NotAvailable,
     /// From 100 on a plugin's own: a fault of this plugin or of the agent.
     Plugin,
+    /// Another device has an address.
+    Conflict,
+    /// A gateway does not answer.
+    NoGateway,
 }
 
 impl Code {
@@ -28,6 +32,8 @@ impl Code {
             Self::TryAgain => 11,
             Self::NotAvailable => 50,
             Self::Plugin => 100,
+            Self::Conflict => 107,
+            Self::NoGateway => 108,
         }
     }
 }

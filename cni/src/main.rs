@@ -4,7 +4,8 @@
 //! environment ── args ──┐
 //!                       ├─> verb: one call of the agent ──> result ──> stdout
 //! stdin ──── config ────┘            │                      error ───> stdout, exit code 1
-//!                                    └─ agent: gRPC on a unix socket
+//!                                    ├─ agent: gRPC on a unix socket
+//!                                    └─ detect: ARP and NDP in the pod's namespace, if the agent says so
 //! ```
 //!
 //! A run ends with exactly one JSON document, or, where CNI wants none, with none; a panic too.
@@ -12,6 +13,7 @@
 mod agent;
 mod args;
 mod config;
+mod detect;
 mod duration;
 mod error;
 mod log;

@@ -3,12 +3,13 @@
 use crate::agent::{Agent, attachment};
 use crate::args::{Attachment, Environment, Verb};
 use crate::config::{self, Config};
+use crate::detect::Detection;
 use crate::error::{Code, Fault};
 use crate::log::{Level, Log};
 use crate::version::Version;
 use crate::{netns, result, stdin};
 use serde_json::Value;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What to print, if anything; or why not, in the version in which that is to be said.
 type Ended = Result<Option<String>, (Version, Fault)>;
@@ -68,14 +69,36 @@ fn serve<F: Fn(&str) -> Option<std::ffi::OsString>>(
     runtime.block_on(ask(verb, &config, asked, log))
 }
 
+/// Tells the agent that this sandbox will not be. What it frees of a pod that lives on are no addresses: it comes again for them.
+async fn give_back(attachment: proto::agent::Attachment, config: &Config, until: Instant, log: &Log) {
+    const LEAST: Duration = Duration::from_secs(1);
+    let left = until.saturating_duration_since(Instant::now()).max(LEAST);
+    let given = async { Agent::dial(config).await?.del(attachment).await };
+    let why = match tokio::time::timeout(left, given).await {
+        Ok(Ok(())) => return,
+        Ok(Err(Fault { msg, details, .. })) => format!("{msg}: {details}"),
+        Err(_) => "the time is up".to_owned(),
+    };
+    // The runtime ends what failed with a DEL of its own.
+    log.write(Level::Warn, &format!("giving back what {} was given is left to the runtime: {why}", config.name));
+}
+
 async fn ask(verb: Verb, config: &Config, asked: Attachment, log: &Log) -> Result<Option<String>, Fault> {
     match verb {
         Verb::Add => {
             let netns = netns::look(&asked.netns)?;
             let args = asked.args.clone();
             let attachment = attachment(asked, &config.name, Some(netns));
-            let interface = Agent::dial(config).await?.add(attachment, args, config).await?;
-            return result::text(config.version, &interface).map(Some);
+            let until = Instant::now() + config.ipam.timeout;
+            let (interface, detect) = Agent::dial(config).await?.add(attachment.clone(), args, config).await?;
+            let text = result::text(config.version, &interface)?;
+            let detection = Detection::of(detect, &interface, &config.link, &attachment, until);
+            // Nothing else is in hand while it runs.
+            if let Some(Err(fault)) = detection.map(|detection| detection.run(log)) {
+                give_back(attachment, config, until, log).await;
+                return Err(fault);
+            }
+            return Ok(Some(text));
         }
         Verb::Del => {
             let attachment = attachment(asked, &config.name, None);

@@ -5,7 +5,9 @@
 
 state=$(realpath -m -- "${SPIDERPOOL_DEV_STATE:-/var/lib/spiderpool-dev}")
 lan_prefix=172.30.0
+service_net=10.96.0.0/16
 service_ip=10.96.0.1
+services_chain=SPIDERPOOL-DEV-SERVICES
 
 die() {
   printf 'cluster: %s\n' "$1" >&2

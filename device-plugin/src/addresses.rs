@@ -3,27 +3,31 @@
 //! ```text
 //! agent (CNI edge) ── add, del, check, gc ──> ipam ──┐
 //! pods of this node that end ──> reconcile ──────────┴──> Flows ──> KubeStore, Machine
-//!                                             pools ──┘
+//!                                             pools ──┘      provider (HTTP)
 //! ```
 
 mod attachment;
+mod bindings;
 mod ipam;
+mod live;
+mod parent;
 mod pods;
-mod provider;
 mod reconcile;
 mod serve;
 
-pub(crate) use serve::{GRACE, Inputs, serve};
+pub(crate) use serve::{GRACE_MAX, Inputs, serve};
 
 use crate::agent::Machine;
 use crate::node::OwnNode;
 use crate::pools::Known;
+use ipam_core::http::HttpProvider;
 use k8s_api::conf::Conf;
+use std::path::PathBuf;
 use std::sync::Arc;
 use store::KubeStore;
 use tokio::sync::watch;
 
-type Flows = ipam_core::Flows<KubeStore, provider::Nobody, Arc<Machine>>;
+type Flows = ipam_core::Flows<KubeStore, Arc<HttpProvider>, Arc<Machine>>;
 
 /// What stands behind the CNI edge.
 struct Addresses {
@@ -31,5 +35,9 @@ struct Addresses {
     store: KubeStore,
     pools: watch::Receiver<Known>,
     node: watch::Receiver<Option<OwnNode>>,
-    conf: Conf,
+    conf: watch::Receiver<Conf>,
+    /// Where the kernel tells of NICs.
+    sysfs: PathBuf,
+    /// Pods of this node, as their watch shows them.
+    pods: watch::Sender<live::Known>,
 }

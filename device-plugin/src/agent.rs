@@ -39,12 +39,12 @@ const REQUEST_MAX: usize = 2 << 20;
 const CONNECTIONS_CLOSE: Duration = Duration::from_secs(1);
 
 /// Serves plugins until `stop`. From then on ADDs are told to come again (to the next agent); flows that run are given
-/// `grace` to end, and only then nobody is answered any more.
+/// `grace` (as it is then) to end, and only then nobody is answered any more.
 pub(crate) async fn serve<I: Ipam>(
     socket: Socket,
     ipam: Arc<I>,
     machine: Arc<Machine>,
-    grace: Duration,
+    grace: impl Fn() -> Duration,
     stop: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
     let flows = Flows::new(ipam, stop.clone());
@@ -58,6 +58,7 @@ pub(crate) async fn serve<I: Ipam>(
     );
     let end = async {
         stop.cancelled().await;
+        let grace = grace();
         if timeout(grace, flows.ended()).await.is_err() {
             tracing::warn!(
                 flows = flows.running(),

@@ -12,6 +12,7 @@ pub(crate) struct Metrics {
     pub(crate) devices: Family<Resource, Gauge>,
     pub(crate) in_use: Family<Resource, Gauge>,
     pub(crate) in_use_known: Gauge,
+    pub(crate) bindings_without_pod: Gauge,
     pub(crate) registered: Family<Resource, Gauge>,
     pub(crate) refused: Family<Resource, Gauge>,
     pub(crate) last_contact: Family<Resource, Gauge>,
@@ -47,6 +48,7 @@ impl Metrics {
             devices,
             in_use,
             in_use_known,
+            bindings_without_pod,
             registered,
             refused,
             last_contact,
@@ -64,6 +66,11 @@ impl Metrics {
             "in_use_known",
             "0 while the kubelet does not say which devices pods hold; what it said before counts",
             in_use_known.clone(),
+        );
+        registry.register(
+            "bindings_without_pod",
+            "Sub-interfaces that the cloud has, or may have, bound on this node and that no live pod holds",
+            bindings_without_pod.clone(),
         );
         registry.register(
             "registered",

@@ -53,6 +53,8 @@ struct Row {
     reason: String,
     advertised: u32,
     in_use: usize,
+    /// Unused devices that stand for bindings without a pod; the kubelet gives them to nobody.
+    withheld: u32,
     /// When the kubelet last asked something.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_contact: Option<Timestamp>,
@@ -172,12 +174,12 @@ impl Report {
         });
     }
 
-    /// How many devices are offered and how many are in use.
-    pub(crate) fn devices(&self, advertised: u32, in_use: usize) {
+    /// How many devices are offered, in use, and withheld.
+    pub(crate) fn devices(&self, advertised: u32, in_use: usize, withheld: u32) {
         self.row(|row, metrics, resource| {
             metrics.devices.get_or_create(resource).set(advertised.into());
             metrics.in_use.get_or_create(resource).set(i64::try_from(in_use).unwrap_or(i64::MAX));
-            (row.advertised, row.in_use) = (advertised, in_use);
+            (row.advertised, row.in_use, row.withheld) = (advertised, in_use, withheld);
         });
     }
 
@@ -219,6 +221,7 @@ impl Row {
             reason,
             advertised: 0,
             in_use: 0,
+            withheld: 0,
             last_contact: None,
             registrations: 0,
             offer,
@@ -266,7 +269,7 @@ mod tests {
         report.registration(ACCEPTED);
         report.registration(FAILED);
         report.allocated(1);
-        report.devices(4, 1);
+        report.devices(4, 1, 0);
         report.contact();
     }
 

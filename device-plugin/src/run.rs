@@ -12,10 +12,12 @@ use prometheus_client::registry::Registry;
 use runtime::{Gate, Tasks};
 use std::path::Path;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How long the tasks may take to stop; the chart's `terminationGracePeriodSeconds` is longer. Streams and sockets close in
-/// milliseconds, pods that wait for their addresses get [`addresses::GRACE`].
-const GRACE: Duration = addresses::GRACE.saturating_add(Duration::from_secs(2));
+/// milliseconds, pods that wait for their addresses get what a
+/// call of the provider may take.
+const GRACE: Duration = addresses::GRACE_MAX.saturating_add(Duration::from_secs(2));
 
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(serve(config))
@@ -41,6 +43,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let client = client().await.context("cannot tell where the API server is")?;
     let mut registry = Registry::with_prefix("spiderpool_agent");
     let metrics = Metrics::register(&mut registry);
+    let calls = runtime::Calls::register(&mut registry);
     runtime::log::count_malformed(metrics.malformed.clone());
     let (events, write_events) = events::writer(client.clone(), name.clone());
     let reports = Reports::new(metrics.clone(), events.clone());
@@ -55,21 +58,26 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let (node, watch_node) = node::watch(client.clone(), name.clone(), gate.hold("own Node"));
     let (pools, watch_pools) = pools::watch(client.clone(), own_namespace, gate.hold("pools"));
     let served = gate.hold("CNI socket");
+    let socket = conf.socket.clone();
+    let (nics, watch_nics) = nics::watch(sysfs.clone(), gate.hold("network interfaces"));
+    let (folder, watch_folder) = folder::watch(Kubelet::folders(&root), reports.clone())?;
+    let (handed_out, in_use, ask_in_use) = in_use::watch(sockets, metrics.in_use_known.clone());
+    let (conf, watch_conf) = conf_file::watch(conf_file, conf, metrics, events).context("cannot watch conf.yml")?;
+    let (without_pod, bindings) = watch::channel(0);
     let addresses = addresses::Inputs {
         client,
         name,
         node: node.clone(),
         pools,
         conf: conf.clone(),
-        socket: conf.socket.clone(),
+        socket,
+        sysfs,
+        calls,
         state,
         served,
+        without_pod,
     };
-    let (nics, watch_nics) = nics::watch(sysfs, gate.hold("network interfaces"));
-    let (folder, watch_folder) = folder::watch(Kubelet::folders(&root), reports.clone())?;
-    let (handed_out, in_use, ask_in_use) = in_use::watch(sockets, metrics.in_use_known.clone());
-    let (conf, watch_conf) = conf_file::watch(conf_file, conf, metrics, events).context("cannot watch conf.yml")?;
-    let inputs = Inputs { conf, node, nics, in_use };
+    let inputs = Inputs { conf, node, nics, in_use, bindings };
     let surroundings = Surroundings { folder, handed_out, reports, stop: tasks.stop() };
 
     tasks.spawn_dropped_at_stop("watching the own Node", watch_node);

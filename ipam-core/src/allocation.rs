@@ -38,6 +38,10 @@ pub struct Allocation {
     pub release_request: Option<ReleaseRequest>,
 }
 
+/// Stands for a sandbox that there may be, of which nobody knows the id: that of an address that was taken over from an earlier
+/// system. (No id at all says that there is none.) No runtime has such an id.
+pub const UNKNOWN_SANDBOX: &str = "unknown";
+
 /// What is being done with an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum State {
@@ -159,13 +163,19 @@ pub struct Stored<T> {
 }
 
 impl Owner {
-    /// Whether pods of such a controller come back under their names and keep their addresses.
+    /// Whether pods of such a controller come back, and keep their addresses.
     #[must_use]
     pub fn retains(&self) -> bool {
         matches!(
             (self.api_version.split('/').next(), self.kind.as_str()),
             (Some("apps"), "StatefulSet") | (Some("kubevirt.io"), "VirtualMachine" | "VirtualMachineInstance")
         )
+    }
+
+    /// Whether it is a virtual machine: one pod after the other, each under a name of its own.
+    #[must_use]
+    pub fn is_machine(&self) -> bool {
+        self.retains() && self.kind != "StatefulSet"
     }
 }
 
@@ -174,6 +184,12 @@ impl Allocation {
     #[must_use]
     pub fn bind_id(&self) -> Option<&str> {
         self.provider.as_ref().map(|binding| binding.bind_id.as_str())
+    }
+
+    /// Whether there may be a sandbox that uses it and of which nothing is known.
+    #[must_use]
+    pub fn sandbox_unknown(&self) -> bool {
+        self.container_id == UNKNOWN_SANDBOX
     }
 
     /// Whether it belongs to its pod, as opposed to being released.

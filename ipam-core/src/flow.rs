@@ -9,10 +9,12 @@
 //! is something from which another can go on. A flow ends at the first conflict: whoever wrote meanwhile decides anew.
 
 mod add;
+mod asked;
 mod bind;
 mod del;
 mod free;
 mod garbage;
+mod known;
 mod locks;
 mod moves;
 mod places;
@@ -22,16 +24,19 @@ mod request;
 mod reserve;
 mod settled;
 mod swap;
+mod unknown;
+mod vlans;
 
 pub use add::Failed;
+pub use asked::{Answered, Asked};
 pub use free::Undo;
+pub use garbage::Verdict;
 pub use moves::Successor;
 pub use reconcile::Looked;
 pub use request::{Add, AddError, Answer, Candidate, Chosen, Del, NoPool, NotYet, Parent, Pools, Wanted};
 
-use crate::{Host, Node, Provider, Step, Store, StoreError};
+use crate::{Address, Allocation, Host, Node, Provider, Step, Store, StoreError};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Who acts.
 #[derive(Clone, Debug)]
@@ -40,8 +45,6 @@ pub struct Me {
     pub releaser: String,
     /// An agent's node; a controller has none.
     pub node: Node,
-    /// How long a call of the provider may take (`httpRequestTimeout`).
-    pub call: Duration,
 }
 
 /// The flows of one process.
@@ -52,19 +55,40 @@ pub struct Flows<S, P, H> {
     host: H,
     me: Me,
     locks: Arc<locks::Locks>,
-    known: reserve::Known,
+    known: known::Known,
     places: places::Places,
+    ended: unknown::Ended,
+    vlans: vlans::Vlans,
 }
 
 /// A flow that nobody waits for ended early. Whoever sees the object next decides anew.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{step} failed")]
-pub struct Stopped {
-    /// Where.
-    pub step: Step,
-    /// Why.
-    #[source]
-    pub source: StoreError,
+pub enum Stopped {
+    /// The API server did not do a step.
+    #[error("{step} failed")]
+    Store {
+        /// Where.
+        step: Step,
+        /// Why.
+        #[source]
+        source: StoreError,
+    },
+    /// Nobody may be asked to let go of it, so it is kept.
+    #[error(
+        "{address} may be bound at provider {server}, which is neither iaasNetworkProvider.serverUrl nor one of its formerServers: name it there, or release the address with spiderpoolctl release --abandon"
+    )]
+    Unserved {
+        /// Which.
+        address: Address,
+        /// Whom its allocation names.
+        server: String,
+    },
+    /// The process is to end; what was written is gone on from by a later one.
+    #[error("{step} is left to a later process")]
+    Stopping {
+        /// What it waited for.
+        step: Step,
+    },
 }
 
 impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
@@ -76,14 +100,31 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             host,
             me,
             locks: Arc::default(),
-            known: reserve::Known::default(),
+            known: known::Known::default(),
             places: places::Places::default(),
+            ended: unknown::Ended::default(),
+            vlans: vlans::Vlans::default(),
         }
     }
 
     /// What they work on.
     pub fn store(&self) -> &S {
         &self.store
+    }
+
+    /// Where they run.
+    pub fn host(&self) -> &H {
+        &self.host
+    }
+
+    /// Whether whoever may have it bound may be asked to let go of it.
+    fn served(&self, allocation: &Allocation) -> Result<(), Stopped> {
+        match &allocation.provider {
+            Some(binding) if !self.provider.serves(&binding.server) => {
+                Err(Stopped::Unserved { address: allocation.address, server: binding.server.clone() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A new identifier.
@@ -94,5 +135,5 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
 
 /// Says where a fault was met.
 fn at(step: Step) -> impl FnOnce(StoreError) -> Stopped {
-    move |source| Stopped { step, source }
+    move |source| Stopped::Store { step, source }
 }

@@ -11,6 +11,10 @@ pub trait Host: Send + Sync {
     fn now(&self) -> Duration;
     /// Waits.
     fn sleep(&self, time: Duration) -> impl Future<Output = ()> + Send;
+    /// Waits before something that a later process may as well do; at once `false` when this one is to end.
+    fn pause(&self, time: Duration) -> impl Future<Output = bool> + Send;
+    /// A try to release it failed, and is repeated: for logs and the events of people.
+    fn unreleased(&self, allocation: &Allocation, why: String);
     /// Chance: for identifiers, choices and jitter.
     fn random(&self) -> u128;
     /// The result that was last kept for an interface of a pod.
@@ -100,6 +104,8 @@ steps! {
     TakeOver = "taking a release over",
     /// Hands an allocation to its pod's new node.
     Move = "moving the SpiderIPAllocation",
+    /// Takes a person's request off an allocation whose pod is there.
+    Decline = "declining the request to release",
     /// Makes the endpoint follow.
     Follow = "moving the SpiderEndpoint",
 }
@@ -110,6 +116,12 @@ impl<T: Host> Host for std::sync::Arc<T> {
     }
     async fn sleep(&self, time: Duration) {
         T::sleep(self, time).await;
+    }
+    async fn pause(&self, time: Duration) -> bool {
+        T::pause(self, time).await
+    }
+    fn unreleased(&self, allocation: &Allocation, why: String) {
+        T::unreleased(self, allocation, why);
     }
     fn random(&self) -> u128 {
         T::random(self)

@@ -19,6 +19,8 @@ mod choice;
 mod endpoint;
 mod flow;
 mod host;
+#[cfg(feature = "http")]
+pub mod http;
 mod pick;
 mod provider;
 mod range;
@@ -28,16 +30,20 @@ mod subnet;
 
 pub use address::{Address, Family, InvalidAddress};
 pub use allocation::{
-    Allocation, Binding, Netns, Node, Owner, Pod, ReleaseRequest, Releasing, State, Stored, Then, Version,
+    Allocation, Binding, Netns, Node, Owner, Pod, ReleaseRequest, Releasing, State, Stored, Then, UNKNOWN_SANDBOX,
+    Version,
 };
 pub use choice::{Catalog, Named, Pool, Request, Rule, Rules, Source, choose};
 pub use endpoint::{Assigned, Endpoint, Interface, Route};
 pub use flow::{
-    Add, AddError, Answer, Candidate, Chosen, Del, Failed, Flows, Looked, Me, NoPool, NotYet, Parent, Pools, Stopped,
-    Successor, Undo, Wanted,
+    Add, AddError, Answer, Answered, Asked, Candidate, Chosen, Del, Failed, Flows, Looked, Me, NoPool, NotYet, Parent,
+    Pools, Stopped, Successor, Undo, Verdict, Wanted,
 };
 pub use host::{Host, Kept, Step};
-pub use provider::{Bound, Call, Outcome, Provider};
+pub use provider::{
+    ALLOCATE, AllocateAnswer, AllocateItem, AllocateRequest, BUDGET_HEADER, BadAnswer, Bound, BoundItem, Call,
+    Deadline, Outcome, Provider, RELEASE, Release, bound,
+};
 pub use range::{InvalidRange, Range};
 pub use ranges::Ranges;
 pub use store::{NamespaceFacts, PodFacts, Reserved, Store, StoreError};

@@ -35,6 +35,14 @@ impl Ranges {
         before.is_some_and(|range| range.contains(address))
     }
 
+    /// Those that lie in `range`.
+    #[must_use]
+    pub fn within(&self, range: Range) -> Self {
+        let from = self.0.partition_point(|one| one.last() < range.first());
+        let near = self.0.iter().skip(from).take_while(|one| one.first() <= range.last());
+        Self(near.filter_map(|one| one.intersection(range)).collect())
+    }
+
     /// Address number `n` of the set, from 0.
     #[must_use]
     pub fn nth(&self, mut n: u128) -> Option<Address> {
@@ -196,6 +204,9 @@ mod tests {
             prop_assert_eq!(mine.union(&theirs), spelt(&(&x | &y)));
             prop_assert_eq!(mine.intersection(&theirs), spelt(&(&x & &y)));
             prop_assert_eq!(mine.difference(&theirs), spelt(&(&x - &y)));
+            for range in theirs.iter() {
+                prop_assert_eq!(mine.within(range), mine.intersection(&range.into()));
+            }
             for at in 0..=255 {
                 prop_assert_eq!(mine.contains(address(at)), x.contains(&at));
             }

@@ -18,11 +18,16 @@ pub trait Store: Send + Sync {
     fn of_address(&self, address: Address) -> Option<Stored<Allocation>>;
     /// From the index: all.
     fn all(&self) -> Vec<Stored<Allocation>>;
-    /// By a consistent look-up: allocations of a pod's name, on all nodes.
+    /// From the index: the addresses of all.
+    fn addresses(&self) -> Vec<Address> {
+        self.all().into_iter().map(|one| one.value.address).collect()
+    }
+    /// By a consistent look-up, on all nodes: allocations of a pod's name, or of its machine ([`Owner::is_machine`]).
     fn named(
         &self,
         namespace: &str,
         name: &str,
+        owner: Option<&Owner>,
     ) -> impl Future<Output = Result<Vec<Stored<Allocation>>, StoreError>> + Send;
     /// Addresses of a pool that somebody has, by a consistent list. Callers who ask at the same time share one; there is at
     /// most one a second for each pool.

@@ -1,18 +1,28 @@
 //! `conf.yml`: text in, a whole configuration or every fault in it out. Never half of one.
 
+mod adoption;
+mod detection;
 mod fault;
+mod gc;
 pub mod plugin;
+pub mod provider;
 mod section;
 mod selector;
 mod yaml;
 
 use crate::Quoted;
 use crate::syntax;
+pub use adoption::Adoption;
+pub use detection::Detection;
 pub use fault::{Fault, Faults};
+pub use gc::Gc;
 use plugin::NetworkResourcePlugin;
-use section::Section;
+use provider::Provider;
+pub use provider::{Former, PROVIDER_WORST, Server};
+use section::{Found, Section};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where plugins look for the agent unless they are told.
 pub const IPAM_SOCKET: &str = "/var/run/spidernet/spiderpool.sock";
@@ -25,14 +35,28 @@ pub struct Conf {
     pub ipv4: bool,
     /// `enableIPv6`: whether pods get IPv6 addresses.
     pub ipv6: bool,
-    /// Whether `iaasNetworkProvider.serverUrl` names a cloud provider.
-    pub provider: bool,
+    /// What CNI plugins ask a pod's network before they give its addresses on.
+    pub detection: Detection,
+    /// `iaasNetworkProvider.serverUrl`: the cloud provider that binds addresses.
+    pub provider: Option<Server>,
+    /// `iaasNetworkProvider.httpRequestTimeout`: one call's limit.
+    pub call_timeout: Duration,
+    /// `iaasNetworkProvider.formerServers`: providers that are still asked to release what they bound.
+    pub former_servers: Vec<Former>,
     /// `ipamUnixSocketPath`: where CNI plugins find the agent of their node.
     pub socket: PathBuf,
     /// `agent.networkResourcePlugin`: what nodes advertise.
     pub plugin: NetworkResourcePlugin,
     /// `podResourceInject.enabled`: whether pods get their requests by themselves.
     pub inject: bool,
+    /// `enableStatefulSet`: whether pods of a StatefulSet keep their addresses.
+    pub stateful_sets: bool,
+    /// `enableKubevirtStaticIP`: whether virtual machines do.
+    pub machines: bool,
+    /// `gc`: what is done about what was left behind.
+    pub gc: Gc,
+    /// `adoption`: how an earlier system is taken over.
+    pub adoption: Adoption,
     /// `multus`: what has to be known of Multus to read what pods write for it.
     pub multus: Multus,
     /// `plugins.present`: CNI plugins that every node has besides those that the chart installs.
@@ -44,10 +68,17 @@ impl Default for Conf {
         Self {
             ipv4: true,
             ipv6: true,
-            provider: false,
+            detection: Detection::default(),
+            provider: None,
+            call_timeout: provider::CALL_TIMEOUT,
+            former_servers: Vec::new(),
             socket: IPAM_SOCKET.into(),
             plugin: NetworkResourcePlugin::default(),
             inject: false,
+            stateful_sets: true,
+            machines: true,
+            gc: Gc::default(),
+            adoption: Adoption::default(),
             multus: Multus::default(),
             plugins: BTreeSet::new(),
         }
@@ -98,7 +129,9 @@ impl Conf {
         }
         let ipv4 = root.flag("enableIPv4").unwrap_or(true);
         let ipv6 = root.flag("enableIPv6").unwrap_or(true);
-        let plugins = root.section("plugins").map(plugins).unwrap_or_default();
+        let stateful_sets = root.flag("enableStatefulSet").unwrap_or(true);
+        let machines = root.flag("enableKubevirtStaticIP").unwrap_or(true);
+        let plugins = root.section("plugins").map(plugins);
         let socket = root.text("ipamUnixSocketPath").filter(|path| !path.value.is_empty());
         let socket = socket.map_or_else(|| IPAM_SOCKET.into(), |path| path.value.into());
         root.number("clusterSubnetDefaultFlexibleIPNumber");
@@ -110,28 +143,46 @@ impl Conf {
             inject.end();
             enabled
         });
+        let gc = root.section("gc").map(Gc::read).unwrap_or_default();
+        let adoption = root.section("adoption").map(Adoption::read).unwrap_or_default();
         let multus = root.section("multus").map(Multus::read).unwrap_or_default();
-        let provider = root.section("iaasNetworkProvider").is_some_and(|mut provider| {
-            let url = provider.text("serverUrl").filter(|url| !url.value.is_empty());
-            provider.text("httpRequestTimeout");
-            if let Some((line, fault)) = url.as_ref().and_then(|url| Some((url.line, server_url_fault(url.value)?))) {
-                // Not with the URL: it may carry a password.
-                provider.fault(line, format!("invalid iaasNetworkProvider.serverUrl: {fault}"));
-            }
-            provider.end();
-            url.is_some()
-        });
+        let Provider { named, server, call_timeout, former_servers } = Provider::of(&mut root);
+        let (plugins, vlan) = plugins.unwrap_or_default();
+        if let Some(found) = vlan.filter(|found| named && !found.value) {
+            let why = "no other plugin gives a pod's interface the VLAN and the MAC that a provider answers";
+            root.fault(found.line, format!("{} must be true with iaasNetworkProvider.serverUrl: {why}", found.path));
+        }
         let plugin = root.section("agent").map(|mut agent| {
             let plugin = agent.section("networkResourcePlugin").map(NetworkResourcePlugin::read);
             agent.end();
             plugin
         });
+        let detection = Detection::read(&mut root, named);
         root.end();
-        Self { ipv4, ipv6, provider, socket, plugin: plugin.flatten().unwrap_or_default(), inject, multus, plugins }
+        let plugin = plugin.flatten().unwrap_or_default();
+        Self {
+            ipv4,
+            ipv6,
+            detection,
+            provider: server,
+            call_timeout,
+            former_servers,
+            socket,
+            plugin,
+            inject,
+            stateful_sets,
+            machines,
+            gc,
+            adoption,
+            multus,
+            plugins,
+        }
     }
 }
 
-fn plugins(mut section: Section<'_, '_>) -> BTreeSet<String> {
+/// Those that nodes have, and what stands at `installVlanCNI`.
+fn plugins(mut section: Section<'_, '_>) -> (BTreeSet<String>, Option<Found<bool>>) {
+    let vlan = section.flag_found("installVlanCNI");
     let mut present = BTreeSet::new();
     for found in section.texts("present") {
         if syntax::is_name(found.value) {
@@ -142,7 +193,7 @@ fn plugins(mut section: Section<'_, '_>) -> BTreeSet<String> {
         }
     }
     section.end();
-    present
+    (present, vlan)
 }
 
 impl Multus {
@@ -189,28 +240,12 @@ impl Multus {
     }
 }
 
-/// What is wrong with the provider's URL at first sight; its client will say more.
-fn server_url_fault(url: &str) -> Option<&'static str> {
-    let lower = url.to_ascii_lowercase();
-    let Some(rest) = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://")) else {
-        return Some("must start with http:// or https://");
-    };
-    if rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Some("must not contain blanks");
-    }
-    rest.split(['/', '?', '#']).next().is_none_or(str::is_empty).then_some("host is empty")
-}
-
 /// Switches that exist in the configuration of running installations. Their readers come with the parts that use them;
 /// until then their type is checked and nothing else.
-const FLAGS: [&str; 9] = [
-    "enableStatefulSet",
-    "enableKubevirtStaticIP",
+const FLAGS: [&str; 5] = [
     "enableCleanOutdatedEndpoint",
     "enableSpiderSubnet",
     "enableAutoPoolForApplication",
-    "enableIPConflictDetection",
-    "enableGatewayDetection",
     "enableValidatingResourcesDeletedWebhook",
     "tuneSysctlConfig",
 ];

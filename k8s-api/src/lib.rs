@@ -15,6 +15,7 @@
 pub mod attachment;
 pub mod conf;
 pub mod crd;
+pub mod duration;
 pub mod glob;
 pub mod interface;
 pub mod ipam;

@@ -47,5 +47,18 @@ pub const NAMESPACE_POOLS: [&str; 2] =
 pub const POOL_FINALIZER: &str = "spiderpool.spidernet.io";
 
 /// Annotation of addresses and endpoints: the resourceVersion that the last write replaced. It makes every write a new
-/// version: the API server drops one that changes nothing.
+/// version: the API server drops one that changes nothing. By it a policy tells our writes of endpoints from those of an
+/// earlier system, which may have the same accounts.
 pub const REPLACES: &str = "spiderpool.spidernet.io/replaces";
+
+/// The value of [`REPLACES`] on a new endpoint. No object has this version.
+pub const REPLACES_NOTHING: &str = "0";
+
+/// Event on a pool: a person's request to release an address of it is not carried out.
+pub const RELEASE_DECLINED: &str = "ReleaseDeclined";
+
+/// Its text. `pod` is `namespace/name`.
+#[must_use]
+pub fn release_declined(address: impl std::fmt::Display, by: &str, pod: &str) -> String {
+    format!("{address} is not released as {by} asked: its pod {pod} is there; delete the pod instead")
+}

@@ -7,6 +7,10 @@ use crate::resource::{DeviceSet, ResourceName};
 use crate::selector::Labels;
 use std::collections::{BTreeMap, BTreeSet};
 
+mod slots;
+
+pub use slots::slots;
+
 /// What is known of a node. `None` means not read yet; it never comes back once it was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {

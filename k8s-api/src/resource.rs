@@ -85,6 +85,15 @@ pub struct DeviceSet {
     count: u32,
 }
 
+/// One device as the kubelet is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Its id.
+    pub id: String,
+    /// Whether it may be given to a pod.
+    pub healthy: bool,
+}
+
 /// The kubelet would refuse the list of devices, and the node would show 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -126,19 +135,32 @@ impl DeviceSet {
         self.count
     }
 
-    /// The ids to list while `in_use` are held by pods. None of those is ever left out: to the kubelet a device that
-    /// vanishes is a broken one, and it may fail the pod. Unused ones with the lowest numbers fill up to the count.
-    pub fn ids<'a>(&'a self, in_use: &BTreeSet<u32>) -> impl Iterator<Item = String> + use<'a> {
+    /// The devices to list while `in_use` are held by pods and `bindings` of the node's slots are taken without a pod.
+    ///
+    /// No device in use is ever left out or called unhealthy: to the kubelet one that vanishes is a broken one, and it may
+    /// fail the pod. Unused ones with the lowest numbers fill up to the count. Of these, the ones with the highest numbers
+    /// are unhealthy, one for each binding as far as there are any, so that the kubelet gives no pod a slot that is taken.
+    pub fn listed<'a>(&'a self, in_use: &BTreeSet<u32>, bindings: u32) -> impl Iterator<Item = Device> + use<'a> {
         let above: Vec<u32> = in_use.iter().copied().filter(|n| *n >= self.count).collect();
         let below: BTreeSet<u32> = in_use.iter().copied().filter(|n| *n < self.count).collect();
-        let length = |set: usize| u32::try_from(set).unwrap_or(u32::MAX);
-        let mut unused = self.count.saturating_sub(length(below.len() + above.len()));
-        let listed = (0..self.count).filter(move |n| {
-            let fills = !below.contains(n) && unused > 0;
-            unused -= u32::from(fills);
-            fills || below.contains(n)
+        let mut unused = self.unused(in_use);
+        let withheld = bindings.min(unused);
+        let listed = (0..self.count).filter_map(move |n| {
+            if below.contains(&n) {
+                return Some((n, true));
+            }
+            let healthy = unused > withheld;
+            unused = unused.checked_sub(1)?;
+            Some((n, healthy))
         });
-        listed.chain(above).map(|n| format!("{}-{n}", self.stem))
+        let listed = listed.chain(above.into_iter().map(|n| (n, true)));
+        listed.map(|(n, healthy)| Device { id: format!("{}-{n}", self.stem), healthy })
+    }
+
+    /// How many of the listed devices no pod holds.
+    #[must_use]
+    pub fn unused(&self, in_use: &BTreeSet<u32>) -> u32 {
+        self.count.saturating_sub(u32::try_from(in_use.len()).unwrap_or(u32::MAX))
     }
 
     /// Whether `id` has our form, whatever the count is now: the kubelet may hand out a device that a lowered count
@@ -227,7 +249,8 @@ mod tests {
 
     #[test]
     fn ids_are_short_unique_and_stable() {
-        let ids: Vec<String> = set(3).expect("small").ids(&BTreeSet::new()).collect();
+        let set = set(3).expect("small");
+        let ids: Vec<String> = set.listed(&BTreeSet::new(), 0).map(|device| device.id).collect();
         assert_eq!(ids, ["sub-eni-0", "sub-eni-1", "sub-eni-2"]);
     }
 
@@ -235,7 +258,8 @@ mod tests {
     fn what_is_in_use_stays_when_a_count_goes_down() {
         let listed = |count, in_use: &[u32]| -> Vec<u32> {
             let set = set(count).expect("small");
-            set.ids(&in_use.iter().copied().collect()).map(|id| set.number(&id).expect("ours")).collect()
+            let listed = set.listed(&in_use.iter().copied().collect(), 0);
+            listed.map(|device| set.number(&device.id).expect("ours")).collect()
         };
         assert_eq!(listed(4, &[1, 3]), [0, 1, 2, 3], "nothing to do");
         assert_eq!(listed(4, &[1, 9]), [0, 1, 2, 9], "one above takes the place of an unused one");
@@ -243,15 +267,41 @@ mod tests {
         assert_eq!(listed(0, &[5]), [5]);
     }
 
+    #[test]
+    fn bindings_without_a_pod_take_unused_devices_from_above() {
+        let unhealthy = |count, in_use: &[u32], bindings| -> Vec<u32> {
+            let set = set(count).expect("small");
+            let listed = set.listed(&in_use.iter().copied().collect(), bindings);
+            listed.filter(|device| !device.healthy).map(|device| set.number(&device.id).expect("ours")).collect()
+        };
+        assert_eq!(unhealthy(4, &[], 0), [0; 0]);
+        assert_eq!(unhealthy(4, &[], 1), [3]);
+        assert_eq!(unhealthy(4, &[3], 2), [1, 2], "what is in use is passed over");
+        assert_eq!(unhealthy(4, &[0, 1, 3], 9), [2], "more bindings than unused devices");
+        assert_eq!(unhealthy(4, &[1, 9], 1), [2], "one above the count has the place of the last");
+        assert_eq!(unhealthy(2, &[1, 8, 9], 1), [0; 0], "none is unused");
+    }
+
     proptest! {
         #[test]
-        fn no_id_in_use_is_left_out_and_no_more_than_needed_is_listed(
-            count in 0_u32..40, in_use in prop::collection::btree_set(0_u32..60, 0..30),
+        fn no_device_in_use_is_touched_and_the_others_are_as_many_as_can_be_given(
+            count in 0_u32..40, in_use in prop::collection::btree_set(0_u32..60, 0..30), bindings in 0_u32..50,
         ) {
             let set = set(count).expect("small");
-            let listed: BTreeSet<u32> = set.ids(&in_use).map(|id| set.number(&id).expect("ours")).collect();
-            prop_assert!(listed.is_superset(&in_use));
-            prop_assert_eq!(listed.len(), in_use.len().max(usize::try_from(count).expect("small")));
+            let listed: Vec<(u32, bool)> =
+                set.listed(&in_use, bindings).map(|one| (set.number(&one.id).expect("ours"), one.healthy)).collect();
+            let numbers: BTreeSet<u32> = listed.iter().map(|(number, _)| *number).collect();
+            prop_assert!(numbers.is_superset(&in_use));
+            prop_assert_eq!((listed.len(), listed.len()), (numbers.len(), in_use.len().max(count.try_into().expect("small"))));
+            let unused: Vec<(u32, bool)> = listed.into_iter().filter(|(number, healthy)| {
+                let used = in_use.contains(number);
+                assert!(*healthy || !used, "{number} is in use");
+                !used
+            }).collect();
+            prop_assert_eq!(unused.len(), usize::try_from(set.unused(&in_use)).expect("small"));
+            let healthy = unused.iter().filter(|(_, healthy)| *healthy).count();
+            prop_assert_eq!(healthy, unused.len().saturating_sub(bindings.try_into().expect("small")));
+            prop_assert!(unused.iter().take(healthy).all(|(_, healthy)| *healthy), "the highest go first: {:?}", unused);
         }
     }
 

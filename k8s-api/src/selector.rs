@@ -1,6 +1,7 @@
 //! Node selectors: the label selector of Kubernetes (`apimachinery` `LabelSelectorAsSelector`).
 
 use crate::syntax;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Labels of an object.
@@ -91,6 +92,20 @@ impl Requirement {
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
         }
+    }
+}
+
+/// A selector of labels, as pools have them.
+impl TryFrom<&LabelSelector> for NodeSelector {
+    type Error = InvalidRequirement;
+
+    fn try_from(LabelSelector { match_labels, match_expressions }: &LabelSelector) -> Result<Self, Self::Error> {
+        let labels = match_labels.iter().flatten().map(|(key, value)| Requirement::equals(key, value));
+        let expressions = match_expressions.iter().flatten().map(|one| {
+            let values = one.values.iter().flatten().cloned().collect();
+            Requirement::new(&one.key, &one.operator, values)
+        });
+        labels.chain(expressions).collect::<Result<_, _>>().map(Self::new)
     }
 }
 

@@ -10,10 +10,11 @@ use prost::{DecodeError, Message};
 pub struct EncodedList(Bytes);
 
 impl EncodedList {
-    /// Encodes `ids`, all of them healthy and without topology.
-    pub fn healthy(ids: impl Iterator<Item = String>) -> Self {
-        let device = |id| Device { id, health: "Healthy".to_owned(), topology: None };
-        Self(ListAndWatchResponse { devices: ids.map(device).collect() }.encode_to_vec().into())
+    /// Encodes ids, each with whether it is healthy, without topology.
+    pub fn new(devices: impl Iterator<Item = (String, bool)>) -> Self {
+        let health = |healthy| if healthy { "Healthy" } else { "Unhealthy" };
+        let device = |(id, healthy)| Device { id, health: health(healthy).to_owned(), topology: None };
+        Self(ListAndWatchResponse { devices: devices.map(device).collect() }.encode_to_vec().into())
     }
 }
 
@@ -48,12 +49,13 @@ mod tests {
 
     #[test]
     fn is_on_the_wire_what_the_kubelet_reads() {
-        let list = EncodedList::healthy((0..300).map(|n| format!("sub-eni-{n}")));
+        let list = EncodedList::new((0..300).map(|n| (format!("sub-eni-{n}"), n != 7)));
         let bytes = list.encode_to_vec();
         assert_eq!(bytes.len(), list.encoded_len());
         let decoded = ListAndWatchResponse::decode(bytes.as_slice()).expect("decodes");
         assert_eq!(decoded.devices.len(), 300);
-        let device = &decoded.devices[299];
-        assert_eq!((device.id.as_str(), device.health.as_str(), &device.topology), ("sub-eni-299", "Healthy", &None));
+        let device = |n: usize| (decoded.devices[n].id.as_str(), decoded.devices[n].health.as_str());
+        assert_eq!((device(299), device(7)), (("sub-eni-299", "Healthy"), ("sub-eni-7", "Unhealthy")));
+        assert!(decoded.devices.iter().all(|device| device.topology.is_none()));
     }
 }

@@ -5,17 +5,21 @@
 //! ready once every [`Hold`] of the [`Gate`] is released. What is read from mounted files is [`follow`]ed.
 
 pub mod admin;
+mod calls;
 mod chain;
 pub mod conf_file;
 pub mod follow;
 mod gate;
 pub mod inotify;
 pub mod log;
+mod machine;
 mod pauses;
 mod tasks;
 
+pub use calls::Calls;
 pub use chain::Chain;
 pub use gate::{Gate, Hold};
+pub use machine::{random, since_boot};
 pub use pauses::Pauses;
 pub use tasks::{Ended, Tasks};
 

@@ -17,6 +17,8 @@ pub(crate) fn judge(status: StatusCode, retry_after: Option<&str>, body: Bytes) 
     let said = Said::of(&body);
     match status.as_u16() {
         404 | 410 => Err(StoreError::Gone),
+        // Nothing is made any more in a namespace that goes: as if it were gone.
+        403 if said.details.ending() => Err(StoreError::Gone),
         409 => Err(StoreError::Conflict),
         429 => {
             let header = retry_after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
@@ -40,9 +42,23 @@ struct Said {
 #[serde(default, rename_all = "camelCase")]
 struct Details {
     retry_after_seconds: Option<u64>,
+    causes: Vec<Cause>,
 }
 
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Cause {
+    reason: String,
+}
+
+/// Cause of a refusal to create something.
+const NAMESPACE_ENDS: &str = "NamespaceTerminating";
+
 impl Details {
+    fn ending(&self) -> bool {
+        self.causes.iter().any(|cause| cause.reason == NAMESPACE_ENDS)
+    }
+
     fn after(&self) -> Option<Duration> {
         self.retry_after_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs)
     }
@@ -63,6 +79,12 @@ impl Said {
 mod tests {
     use super::*;
 
+    /// As kube-apiserver says it.
+    const ENDING: &str = r#"{"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403,
+        "message": "spiderendpoints.spiderpool.spidernet.io \"web\" is forbidden: unable to create new content in namespace x because it is being terminated",
+        "details": {"name": "web", "group": "spiderpool.spidernet.io", "kind": "spiderendpoints", "causes": [
+            {"reason": "NamespaceTerminating", "message": "namespace x is being terminated", "field": "metadata.namespace"}]}}"#;
+
     #[test]
     fn each_answer_has_its_class() {
         let unknown = |text: &str| StoreError::Unknown(text.to_owned());
@@ -76,6 +98,8 @@ mod tests {
             (429, None, busy, throttled(Some(7))),
             (429, Some("tomorrow"), "Too many requests", throttled(None)),
             (403, None, "{\"message\": \"no right\"}", refused("no right")),
+            (403, None, ENDING, StoreError::Gone),
+            (403, None, "{\"message\": \"no\", \"details\": {\"causes\": [{\"reason\": \"X\"}, {}]}}", refused("no")),
             (
                 422,
                 None,

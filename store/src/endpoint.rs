@@ -7,7 +7,7 @@ use ipam_core::{Address, Assigned, Endpoint, Family, Interface, Owner, Pod, Rout
 use k8s_api::crd::endpoint as crd;
 use k8s_api::crd::endpoint::{EndpointStatus, SpiderEndpoint};
 use k8s_api::crd::ip_pool;
-use k8s_api::names::REPLACES;
+use k8s_api::names::{REPLACES, REPLACES_NOTHING};
 use kube::Resource;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -124,7 +124,9 @@ pub(crate) fn written(endpoint: &Endpoint, replaces: Option<&Version>) -> Result
         owner_controller_name: name.to_owned(),
     };
     let metadata = match replaces {
-        None => json!({"namespace": pod.namespace, "name": pod.name, "ownerReferences": references}),
+        None => json!({
+            "namespace": pod.namespace, "name": pod.name, "annotations": {REPLACES: REPLACES_NOTHING}, "ownerReferences": references,
+        }),
         Some(Version { uid, resource }) => json!({
             "uid": uid, "resourceVersion": resource, "annotations": {REPLACES: resource}, "ownerReferences": references,
         }),

@@ -11,7 +11,7 @@
 use crate::allocation::Object;
 use crate::lookup::Lookup;
 use crate::object::Numbered;
-use ipam_core::{Allocation, Stored};
+use ipam_core::{Address, Allocation, Stored};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -77,6 +77,12 @@ impl Index {
         here && self.take(name)
     }
 
+    /// Without a watch: it is read again before anybody asks for it.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.take(name);
+        self.removed.clear();
+    }
+
     /// A list of that version is complete; it had these UIDs and no others.
     pub(crate) fn sweep(&mut self, listed: &BTreeSet<String>, version: u64) -> bool {
         let absent = |entry: &Entry| entry.version.resource <= version && !listed.contains(&entry.version.uid);
@@ -117,6 +123,11 @@ impl Index {
     /// All that can be read.
     pub(crate) fn all(&self) -> Vec<Stored<Allocation>> {
         self.entries.values().filter_map(|entry| entry.what.as_ref().ok()).cloned().collect()
+    }
+
+    /// The addresses of all.
+    pub(crate) fn addresses(&self) -> Vec<Address> {
+        self.entries.values().filter_map(|entry| entry.what.as_ref().ok()).map(|one| one.value.address).collect()
     }
 
     /// Name and fault of those that cannot be read.

@@ -1,11 +1,13 @@
 //! The store: its parts, and which of them answers what.
 
+use crate::allocation::read;
 use crate::call::Caller;
 use crate::owner::Owners;
 use crate::pod::Namespaces;
 use crate::pools::Pools;
+use crate::retained::Retain;
 use crate::shared::Shared;
-use crate::{name, named, pod, publish, retained, watch, write};
+use crate::{machine, name, named, pod, publish, retained, watch, write};
 use ipam_core::{Address, Allocation, Endpoint, Owner, PodFacts, Reserved, Store, StoreError, Stored, Version};
 use kube::Client;
 use std::convert::Infallible;
@@ -31,6 +33,7 @@ pub struct KubeStore(Arc<Inner>);
 
 struct Inner {
     caller: Caller,
+    retain: Retain,
     shared: Arc<Shared>,
     pools: Pools,
     owners: Owners,
@@ -47,20 +50,78 @@ impl KubeStore {
         scope: Scope,
         deadline: Duration,
         clock: Clock,
+        retain: Retain,
     ) -> (Self, impl Future<Output = Infallible> + Send + use<>) {
         let node = match scope {
             Scope::Node(node) => Some(node),
             Scope::All => None,
         };
-        let (caller, shared) = (Caller::new(client, deadline), Arc::new(Shared::new(node, clock)));
-        let inner = Inner {
-            caller: caller.clone(),
-            shared: Arc::clone(&shared),
+        let store = Self::with(client, node, deadline, clock, retain);
+        let keep = watch::run(store.0.caller.clone(), Arc::clone(&store.0.shared));
+        (store, keep)
+    }
+
+    /// A store whose index has what was [looked](Self::look) at, and nothing else: for who knows from elsewhere what there is.
+    #[must_use]
+    pub fn unwatched(client: Client, deadline: Duration, clock: Clock, retain: Retain) -> Self {
+        Self::with(client, None, deadline, clock, retain)
+    }
+
+    fn with(client: Client, node: Option<String>, deadline: Duration, clock: Clock, retain: Retain) -> Self {
+        Self(Arc::new(Inner {
+            caller: Caller::new(client, deadline),
+            retain,
+            shared: Arc::new(Shared::new(node, clock)),
             pools: Pools::default(),
             owners: Owners::default(),
             namespaces: Namespaces::default(),
+        }))
+    }
+
+    /// Pods of a machine that are on a node and not ending, read live: one, or two for a moment.
+    pub async fn pods_of(&self, namespace: &str, machine: &Owner) -> Result<Vec<(String, PodFacts)>, StoreError> {
+        let mut found = Vec::new();
+        for name in machine::pods(&self.0.caller, namespace, machine).await? {
+            let facts = self.pod(namespace, &name).await?;
+            let of = |facts: &PodFacts| facts.owner.as_ref().is_some_and(|owner| owner.uid == machine.uid);
+            found.extend(facts.filter(of).map(|facts| (name, facts)));
+        }
+        Ok(found)
+    }
+
+    /// Reads one allocation live, into an index that nobody else keeps.
+    pub async fn look(&self, address: Address) -> Result<Option<Stored<Allocation>>, StoreError> {
+        let found = write::live(&self.0.caller, address).await?;
+        let Some(object) = found.as_ref().map(read).transpose()? else {
+            self.forget(address);
+            return Ok(None);
         };
-        (Self(Arc::new(inner)), watch::run(caller, shared))
+        self.0.shared.put(object).map(Some).map_err(StoreError::Refused)
+    }
+
+    /// It is not looked at any more.
+    pub fn forget(&self, address: Address) {
+        self.0.shared.index().forget(&name::of(address));
+    }
+
+    /// Deletes the endpoint of a name under which nothing is held, by live reads, once the pod that it shows is gone. Whether
+    /// it did.
+    pub async fn remove_endpoint(&self, namespace: &str, pod: &str) -> Result<bool, StoreError> {
+        let Some(stored) = self.endpoint(namespace, pod).await? else { return Ok(false) };
+        // Somebody else has a use for it, or it goes already.
+        if publish::is_held(&self.0.caller, namespace, pod).await? {
+            return Ok(false);
+        }
+        let lives = self.pod(namespace, pod).await?.is_some_and(|facts| facts.is(&stored.value.pod.uid));
+        // After the endpoint was read: an allocation that comes later finds it gone, or its publish is a conflict.
+        if lives || !self.named(namespace, pod, None).await?.is_empty() {
+            return Ok(false);
+        }
+        match publish::remove(&self.0.caller, namespace, pod, &stored.version).await {
+            Ok(()) => Ok(true),
+            Err(StoreError::Gone | StoreError::Conflict) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether the first list has been read whole: before that, what is not in the index says nothing.
@@ -117,8 +178,17 @@ impl Store for KubeStore {
         self.0.shared.index().all()
     }
 
-    async fn named(&self, namespace: &str, name: &str) -> Result<Vec<Stored<Allocation>>, StoreError> {
-        named::named(&self.0.caller, &self.0.shared, namespace, name).await
+    fn addresses(&self) -> Vec<Address> {
+        self.0.shared.index().addresses()
+    }
+
+    async fn named(
+        &self,
+        namespace: &str,
+        name: &str,
+        owner: Option<&Owner>,
+    ) -> Result<Vec<Stored<Allocation>>, StoreError> {
+        named::named(&self.0.caller, &self.0.shared, namespace, name, owner).await
     }
 
     async fn in_pool(&self, pool: &str) -> Result<Vec<Address>, StoreError> {
@@ -156,6 +226,9 @@ impl Store for KubeStore {
     }
 
     async fn retained(&self, namespace: &str, owner: &Owner, pod: &str) -> Result<bool, StoreError> {
-        retained::retained(&self.0.caller, namespace, owner, pod).await
+        if (self.0.retain)().is_for(owner) {
+            return retained::retained(&self.0.caller, namespace, owner, pod).await;
+        }
+        Ok(false)
     }
 }

@@ -10,13 +10,16 @@
 //! must not repeat requests by itself (`default_retry` off): what a server away did, it may have done.
 //! Versions are compared as numbers, which API servers of this project's range write.
 
+pub mod adopt;
 mod allocation;
 mod call;
 mod classify;
 mod endpoint;
 mod index;
 mod kube_store;
+mod listed;
 mod lookup;
+mod machine;
 mod name;
 mod named;
 mod object;
@@ -24,10 +27,19 @@ mod owner;
 mod path;
 mod pod;
 mod pools;
+#[cfg(feature = "provider")]
+pub mod provider;
 mod publish;
 mod retained;
 mod shared;
 mod watch;
 mod write;
 
+/// What is stored, for who has no flows of his own.
+pub use ipam_core::{
+    Address, Allocation, Assigned, Binding, Endpoint, Family, Interface, Node, Owner, Pod, PodFacts, Range, Ranges,
+    Releasing, State, Store, StoreError, Then,
+};
 pub use kube_store::{Clock, KubeStore, Scope};
+pub use listed::{address_of, allocation_of, endpoint_of, name_of};
+pub use retained::{Retain, Retained};

@@ -1,11 +1,11 @@
-//! Allocations by the name of their pod, on all nodes.
+//! Allocations by the name of their pod or of its machine, on all nodes.
 
 use crate::allocation::read;
 use crate::call::Caller;
 use crate::path;
 use crate::shared::Shared;
 use crate::watch::allocations;
-use ipam_core::{Allocation, StoreError, Stored};
+use ipam_core::{Allocation, Owner, StoreError, Stored};
 use kube::api::{DynamicObject, ListParams, ObjectList};
 use serde_json::Value;
 
@@ -15,11 +15,20 @@ pub(crate) async fn named(
     shared: &Shared,
     namespace: &str,
     pod: &str,
+    owner: Option<&Owner>,
 ) -> Result<Vec<Stored<Allocation>>, StoreError> {
-    let wanted = ListParams::default().fields(&format!("spec.pod.name={}", path::name(pod)?));
+    let machine = owner.filter(|owner| owner.is_machine());
+    let selector = match machine {
+        Some(machine) => format!("spec.owner.name={}", path::name(&machine.name)?),
+        None => format!("spec.pod.name={}", path::name(pod)?),
+    };
+    let wanted = ListParams::default().fields(&selector);
     let list: ObjectList<DynamicObject> = caller.json(allocations().list(&wanted)).await?;
-    let of =
-        |object: &DynamicObject| object.data.pointer("/spec/pod/namespace").and_then(Value::as_str) == Some(namespace);
-    let found = list.items.iter().filter(|object| of(object));
+    let is = |object: &DynamicObject, at, text: &str| object.data.pointer(at).and_then(Value::as_str) == Some(text);
+    let of = |object: &&DynamicObject| {
+        is(object, "/spec/pod/namespace", namespace)
+            && machine.is_none_or(|machine| is(object, "/spec/owner/uid", &machine.uid))
+    };
+    let found = list.items.iter().filter(of);
     found.map(|object| shared.put(read(object)?).map_err(StoreError::Refused)).collect()
 }

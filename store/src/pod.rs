@@ -5,9 +5,12 @@
 //! node would cost far more than these reads.
 
 use crate::call::Caller;
+use crate::machine;
 use crate::object::Numbered;
 use crate::owner::{Owners, controller};
 use crate::path;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use ipam_core::{NamespaceFacts, PodFacts, StoreError};
 use kube::api::{GetParams, ObjectMeta};
 use kube::core::Request;
@@ -48,9 +51,11 @@ pub(crate) struct Metadata {
     pub(crate) metadata: ObjectMeta,
 }
 
-/// Namespaces as of a moment ago.
+/// Namespaces as of a moment ago, with when each read began.
 #[derive(Default)]
-pub(crate) struct Namespaces(Mutex<BTreeMap<String, (Instant, Arc<NamespaceFacts>)>>);
+pub(crate) struct Namespaces(Mutex<BTreeMap<String, (Instant, Read)>>);
+
+type Read = Shared<BoxFuture<'static, Result<Arc<NamespaceFacts>, StoreError>>>;
 
 pub(crate) async fn facts(
     caller: &Caller,
@@ -64,7 +69,7 @@ pub(crate) async fn facts(
     let (Some(Pod { metadata, spec, status }), facts) = (pod?, facts?) else { return Ok(None) };
     let uid = Numbered::of(&metadata)?.uid;
     let generated = metadata.generate_name.as_deref().is_some_and(|prefix| is_generated(name, prefix));
-    let owner = match controller(&metadata) {
+    let owner = match controller(&metadata).filter(|_| !machine::is_moved_into(&metadata)) {
         Some(direct) => Some(owners.top(caller, namespace, direct).await?),
         None => None,
     };
@@ -90,28 +95,28 @@ fn is_generated(name: &str, prefix: &str) -> bool {
 }
 
 impl Namespaces {
+    /// All who want to know it at a time share one request.
     async fn facts(&self, caller: &Caller, namespace: &str) -> Result<Arc<NamespaceFacts>, StoreError> {
-        if let Some(known) = self.known(namespace) {
-            return Ok(known);
-        }
-        let asked = Request::new("/api/v1/namespaces").get_metadata(path::name(namespace)?, &GetParams::default());
-        let found = caller.find::<Metadata>(asked).await?;
-        let facts =
-            found.map_or(NamespaceFacts { terminating: true, ..NamespaceFacts::default() }, |found| NamespaceFacts {
-                terminating: found.metadata.deletion_timestamp.is_some(),
-                labels: found.metadata.labels.unwrap_or_default(),
-                annotations: found.metadata.annotations.unwrap_or_default(),
-            });
-        let facts = Arc::new(facts);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, (at, _)| at.elapsed() < NAMESPACE_KNOWN);
-        known.insert(namespace.to_owned(), (Instant::now(), Arc::clone(&facts)));
-        Ok(facts)
+        let name = path::name(namespace)?.to_owned();
+        let read = {
+            // An insertion is whole or not at all.
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let failed = |read: &Read| matches!(read.peek(), Some(Err(_)));
+            known.retain(|_, (began, read)| began.elapsed() < NAMESPACE_KNOWN && !failed(read));
+            let begin = || (Instant::now(), read(caller.clone(), name.clone()).boxed().shared());
+            known.entry(name.clone()).or_insert_with(begin).1.clone()
+        };
+        read.await
     }
+}
 
-    fn known(&self, namespace: &str) -> Option<Arc<NamespaceFacts>> {
-        // An insertion is whole or not at all.
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(namespace).filter(|(at, _)| at.elapsed() < NAMESPACE_KNOWN).map(|(_, facts)| Arc::clone(facts))
-    }
+async fn read(caller: Caller, name: String) -> Result<Arc<NamespaceFacts>, StoreError> {
+    let asked = Request::new("/api/v1/namespaces").get_metadata(&name, &GetParams::default());
+    let gone = || NamespaceFacts { terminating: true, ..NamespaceFacts::default() };
+    let found = caller.find::<Metadata>(asked).await?;
+    Ok(Arc::new(found.map_or_else(gone, |Metadata { metadata }| NamespaceFacts {
+        terminating: metadata.deletion_timestamp.is_some(),
+        labels: metadata.labels.unwrap_or_default(),
+        annotations: metadata.annotations.unwrap_or_default(),
+    })))
 }

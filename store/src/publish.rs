@@ -3,12 +3,14 @@
 use crate::call::Caller;
 use crate::endpoint::{read, written};
 use crate::path;
-use crate::write::body;
+use crate::pod::Metadata;
+use crate::write::{body, preconditions};
 use ipam_core::{Endpoint, StoreError, Version};
 use k8s_api::crd::endpoint::SpiderEndpoint;
 use kube::Resource;
-use kube::api::{DynamicObject, GetParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams};
 use kube::core::Request;
+use serde_json::Value;
 
 fn endpoints(namespace: &str) -> Result<Request, StoreError> {
     path::within(&SpiderEndpoint::api_version(&()), namespace, &SpiderEndpoint::plural(&()))
@@ -21,6 +23,20 @@ pub(crate) async fn find(
 ) -> Result<Option<(Endpoint, Version)>, StoreError> {
     let asked = endpoints(namespace)?.get(path::name(name)?, &GetParams::default());
     caller.find::<DynamicObject>(asked).await?.as_ref().map(read).transpose()
+}
+
+/// Whether it has finalizers, or is being deleted.
+pub(crate) async fn is_held(caller: &Caller, namespace: &str, name: &str) -> Result<bool, StoreError> {
+    let asked = endpoints(namespace)?.get_metadata(path::name(name)?, &GetParams::default());
+    let found = caller.find::<Metadata>(asked).await?.map(|found| found.metadata).unwrap_or_default();
+    Ok(found.deletion_timestamp.is_some() || found.finalizers.is_some_and(|all| !all.is_empty()))
+}
+
+/// Deletes, at exactly that version. After an unknown outcome nobody knows.
+pub(crate) async fn remove(caller: &Caller, namespace: &str, name: &str, version: &Version) -> Result<(), StoreError> {
+    let params = DeleteParams::default().preconditions(preconditions(version));
+    let asked = endpoints(namespace)?.delete(path::name(name)?, &params);
+    caller.json::<Value>(asked).await.map(drop)
 }
 
 /// An unknown outcome is followed by one live read: what is there, and is the same, was written.

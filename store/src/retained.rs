@@ -6,6 +6,31 @@ use crate::pod::Metadata;
 use ipam_core::{Owner, StoreError};
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec};
 use kube::api::{GetParams, ObjectMeta};
+use std::sync::Arc;
+
+/// Whose pods keep their addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retained {
+    /// Those of a StatefulSet, as long as it has their ordinals.
+    pub stateful_sets: bool,
+    /// Those of KubeVirt's machines, as long as these are there.
+    pub machines: bool,
+}
+
+/// The same, as it is set now.
+pub type Retain = Arc<dyn Fn() -> Retained + Send + Sync>;
+
+impl Default for Retained {
+    fn default() -> Self {
+        Self { stateful_sets: true, machines: true }
+    }
+}
+
+impl Retained {
+    pub(crate) fn is_for(self, owner: &Owner) -> bool {
+        if owner.is_machine() { self.machines } else { self.stateful_sets }
+    }
+}
 
 pub(crate) async fn retained(caller: &Caller, namespace: &str, owner: &Owner, pod: &str) -> Result<bool, StoreError> {
     let plural = match (owner.api_version.as_str(), owner.kind.as_str()) {

@@ -97,8 +97,8 @@ pub(crate) async fn remove(
     address: Address,
     version: &Version,
 ) -> Result<(), StoreError> {
-    let only = Preconditions { uid: Some(version.uid.clone()), resource_version: Some(version.resource.clone()) };
-    let asked = allocations().delete(&name::of(address), &DeleteParams::default().preconditions(only));
+    let only = DeleteParams::default().preconditions(preconditions(version));
+    let asked = allocations().delete(&name::of(address), &only);
     match caller.json::<Value>(asked).await {
         Ok(answer) => deleted(shared, address, version, &answer),
         Err(StoreError::Gone) => Err(ended(shared, address, version)),
@@ -137,12 +137,17 @@ fn ended(shared: &Shared, address: Address, version: &Version) -> StoreError {
     StoreError::Gone
 }
 
-async fn live(caller: &Caller, address: Address) -> Result<Option<DynamicObject>, StoreError> {
+pub(crate) async fn live(caller: &Caller, address: Address) -> Result<Option<DynamicObject>, StoreError> {
     caller.find(get(address)).await
 }
 
 fn get(address: Address) -> Asked {
     allocations().get(&name::of(address), &GetParams::default())
+}
+
+/// That object, unchanged.
+pub(crate) fn preconditions(version: &Version) -> Preconditions {
+    Preconditions { uid: Some(version.uid.clone()), resource_version: Some(version.resource.clone()) }
 }
 
 pub(crate) fn body(object: &Value) -> Vec<u8> {

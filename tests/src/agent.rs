@@ -113,6 +113,10 @@ impl Agent {
             format!("--state-dir={}", folder.join("state").display()),
             format!("--admin-address={admin}"),
         ]);
+        let sysfs = folder.join("sysfs");
+        if sysfs.exists() {
+            arguments.push(format!("--sysfs-root={}", sysfs.display()));
+        }
         Self { process: Running::start(Path::new(program), &arguments, env, &log), log, admin }
     }
 

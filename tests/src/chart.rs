@@ -106,6 +106,26 @@ pub async fn token(admin: &Client, node: &str) -> String {
     token.accepted()["status"]["token"].as_str().expect("a token").to_owned()
 }
 
+/// A token of this account that is bound to nothing.
+pub async fn account_token(admin: &Client, account: &str) -> String {
+    let asked = json!({"spec": {"expirationSeconds": 7200}});
+    let token = create(admin, &format!("{ACCOUNT}/{account}/token"), &asked).await;
+    token.accepted()["status"]["token"].as_str().expect("a token").to_owned()
+}
+
+/// Grants the controller's account what the chart grants it.
+pub async fn controller_rights(admin: &Client) {
+    for document in rendered("controller/rbac.yaml", &[]) {
+        let kind = document["kind"].as_str().unwrap_or_default().to_lowercase();
+        if kind == "serviceaccount" {
+            continue;
+        }
+        let part = document["metadata"]["namespace"].as_str().map(|name| format!("namespaces/{name}/"));
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/{}{kind}s", part.unwrap_or_default());
+        create(admin, &path, &document).await.accepted();
+    }
+}
+
 /// A kubeconfig with this token, in `folder`.
 pub fn kubeconfig(server: &ApiServer, token: &str, folder: &Path) -> PathBuf {
     let text = std::fs::read_to_string(server.kubeconfig(ADMIN)).expect("readable");

@@ -3,6 +3,7 @@
 use crate::agent::{conf, free_port, page, program};
 use crate::answer::{Answer, annotated, pod_with, send};
 use crate::api_server::{ADMIN, ApiServer, CONTROLLER};
+use crate::cable::Cable;
 use crate::chart;
 use crate::process::{Running, run};
 use crate::wait;
@@ -43,7 +44,7 @@ pub struct Controller {
 }
 
 /// The controller's program: see [`program`].
-fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| program("CONTROLLER_BINARY", "spiderpool-controller")).clone()
 }
@@ -164,34 +165,33 @@ impl Stage {
 
     /// Starts a controller; it may not be ready yet.
     pub fn controller(&self, conf: &str) -> Controller {
+        self.controller_with(conf, &self.files())
+    }
+
+    /// The certificate that is in its place, as arguments.
+    fn files(&self) -> [String; 2] {
         let at = |name: &str| self.folder.path().join(name).display().to_string();
-        let files = [format!("--tls-server-cert={}", at("tls.crt")), format!("--tls-server-key={}", at("tls.key"))];
-        self.controller_with(conf, &files)
+        [format!("--tls-server-cert={}", at("tls.crt")), format!("--tls-server-key={}", at("tls.key"))]
     }
 
     /// Starts a controller that has its certificate from elsewhere.
     pub fn controller_with(&self, conf: &str, tls: &[String]) -> Controller {
-        let file = self.folder.path().join("conf.yml");
-        std::fs::write(&file, conf).expect("writable");
-        let (webhook, admin) = (free_port(), SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())));
-        let log = self.folder.path().join(format!("controller-{webhook}.log"));
-        let fixed = [
-            "daemon".to_owned(),
-            "--threads=1".to_owned(),
-            format!("--config-path={}", file.display()),
-            format!("--webhook-address=127.0.0.1:{webhook}"),
-            format!("--admin-address={admin}"),
-        ];
-        let arguments = [&fixed[..], tls].concat();
-        let kubeconfig = self.server.kubeconfig(CONTROLLER).display().to_string();
-        let name = format!("controller-{webhook}");
-        let env = [
-            ("KUBECONFIG", kubeconfig.as_str()),
-            ("SPIDERPOOL_POD_NAMESPACE", "kube-system"),
-            ("SPIDERPOOL_POD_NAME", &name),
-        ];
-        let process = Running::start(&binary(), &arguments, &env, &log);
-        Controller { process, log, admin, url: format!("https://localhost:{webhook}") }
+        self.controller_of(&self.server.kubeconfig(CONTROLLER), conf, tls)
+    }
+
+    /// Starts a controller that reaches the API server through a cable, and waits until it is ready.
+    pub async fn controller_behind(&self, cable: &Cable, conf: &str) -> Controller {
+        let text = std::fs::read_to_string(self.server.kubeconfig(CONTROLLER)).expect("readable");
+        let text = text.replace(self.server.url(), &format!("https://127.0.0.1:{}", cable.port()));
+        let file = self.folder.path().join(format!("behind-{}.kubeconfig", cable.port()));
+        std::fs::write(&file, text).expect("writable");
+        let controller = self.controller_of(&file, conf, &self.files());
+        controller.until_ready().await;
+        controller
+    }
+
+    fn controller_of(&self, kubeconfig: &Path, conf: &str, tls: &[String]) -> Controller {
+        Controller::of(self.folder.path(), kubeconfig, conf, tls)
     }
 
     /// Starts a controller and waits until it is ready.
@@ -326,6 +326,41 @@ impl NextCertificate {
 }
 
 impl Controller {
+    /// Starts one with a certificate of its own in `folder`; it may not be ready yet.
+    pub fn start(folder: &Path, kubeconfig: &Path, conf: &str) -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.join(name));
+        std::fs::write(&certificate, made.cert.pem()).expect("writable");
+        std::fs::write(&key, made.signing_key.serialize_pem()).expect("writable");
+        let tls =
+            [format!("--tls-server-cert={}", certificate.display()), format!("--tls-server-key={}", key.display())];
+        Self::of(folder, kubeconfig, conf, &tls)
+    }
+
+    fn of(folder: &Path, kubeconfig: &Path, conf: &str, tls: &[String]) -> Self {
+        let file = folder.join("conf.yml");
+        std::fs::write(&file, conf).expect("writable");
+        let (webhook, admin) = (free_port(), SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())));
+        let log = folder.join(format!("controller-{webhook}.log"));
+        let fixed = [
+            "daemon".to_owned(),
+            "--threads=1".to_owned(),
+            format!("--config-path={}", file.display()),
+            format!("--webhook-address=127.0.0.1:{webhook}"),
+            format!("--admin-address={admin}"),
+        ];
+        let arguments = [&fixed[..], tls].concat();
+        let kubeconfig = kubeconfig.display().to_string();
+        let name = format!("controller-{webhook}");
+        let env = [
+            ("KUBECONFIG", kubeconfig.as_str()),
+            ("SPIDERPOOL_POD_NAMESPACE", "kube-system"),
+            ("SPIDERPOOL_POD_NAME", &name),
+        ];
+        let process = Running::start(&binary(), &arguments, &env, &log);
+        Controller { process, log, admin, url: format!("https://localhost:{webhook}") }
+    }
+
     /// Waits until it says ready.
     pub async fn until_ready(&self) {
         wait::until("a controller that is ready", SOON, async || {

@@ -5,6 +5,7 @@ use crate::agent::Agent;
 use crate::answer::send;
 use crate::api_server::{ADMIN, ApiServer};
 use crate::chart::{self, create};
+use crate::controller::Controller;
 use crate::plugin::{Plugin, Sandbox};
 use crate::wait;
 use anyhow::{Context, ensure};
@@ -23,6 +24,10 @@ pub const ALLOCATIONS: &str = "/apis/spiderpool.spidernet.io/v2beta1/spideripall
 /// Where endpoints of namespace `default` are.
 pub const ENDPOINTS: &str = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/default/spiderendpoints";
 const PODS: &str = "/api/v1/namespaces/default/pods";
+/// The NIC of each node with a provider, and its MAC.
+pub const NIC: &str = "eth7";
+/// The same of all nodes: a provider tells them apart by their names.
+pub const NIC_MAC: &str = "fa:16:3e:00:00:07";
 /// Requests of a fixture at a time.
 const AT_ONCE: usize = 32;
 
@@ -85,6 +90,60 @@ impl Nodes {
         self.made(json!({"name": name}), node, pool).await
     }
 
+    /// The same, on a network whose addresses a provider binds to this NIC; `more` are further fields of its metadata.
+    pub async fn provided(&self, name: &str, node: &str, pool: &str, more: Value) -> Sandbox {
+        let mut metadata = json!({"name": name});
+        if let (Some(metadata), Value::Object(more)) = (metadata.as_object_mut(), more) {
+            metadata.extend(more);
+        }
+        Sandbox { master: NIC.to_owned(), ..self.made(metadata, node, pool).await }
+    }
+
+    /// Starts a controller under the account, the rights and the policies of the chart, and waits until it is ready.
+    pub async fn controller(&self, conf: &str) -> Controller {
+        chart::controller_rights(&self.admin).await;
+        std::fs::create_dir(self.folder.path().join("controller")).expect("writable");
+        self.controller_again(conf).await
+    }
+
+    /// The same, after the first one.
+    pub async fn controller_again(&self, conf: &str) -> Controller {
+        let folder = self.folder.path().join("controller");
+        let token = chart::account_token(&self.admin, "spiderpool-controller").await;
+        let kubeconfig = chart::kubeconfig(&self.server, &token, &folder);
+        let controller = Controller::start(&folder, &kubeconfig, conf);
+        controller.until_ready().await;
+        controller
+    }
+
+    /// Other settings for the controller that runs.
+    pub fn reconfigure_controller(&self, conf: &str) {
+        std::fs::write(self.folder.path().join("controller/conf.yml"), conf).expect("writable");
+    }
+
+    /// Asks to let go of an address without a word to its provider, as `spiderpoolctl release --abandon` does.
+    pub async fn abandon(&self, address: &str) {
+        let asked = json!({"spec": {"releaseRequest": {"by": ADMIN, "at": "2026-01-01T00:00:00Z", "abandon": true}}});
+        let (at, kind) = (format!("{ALLOCATIONS}/{address}"), "application/merge-patch+json");
+        let asked = asked.to_string().into_bytes();
+        send(&self.admin, "PATCH", &at, kind, asked).await.expect("answers").accepted();
+    }
+
+    /// What is told of this object under this reason.
+    pub async fn told(&self, object: &str, reason: &str) -> Vec<String> {
+        let events = self.list("/apis/events.k8s.io/v1/events").await;
+        let of = events.iter().filter(|one| one["reason"] == reason && one["regarding"]["name"] == object);
+        of.map(|one| text(one, "/note")).collect()
+    }
+
+    /// States that a machine is off.
+    pub async fn out_of_service(&self, node: &str) {
+        let taint = json!({"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"});
+        let body = json!({"spec": {"taints": [taint]}}).to_string().into_bytes();
+        let kind = "application/merge-patch+json";
+        send(&self.admin, "PATCH", &format!("/api/v1/nodes/{node}"), kind, body).await.expect("answers").accepted();
+    }
+
     /// A pod on a node with a name that the API server ends, as controllers make them, and its first sandbox.
     pub async fn generated(&self, prefix: &str, node: &str, pool: &str) -> Sandbox {
         self.made(json!({"generateName": prefix}), node, pool).await
@@ -95,7 +154,7 @@ impl Nodes {
             json!({"metadata": metadata, "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}});
         let made = create(&self.admin, PODS, &pod).await;
         let (name, uid) = (text(made.accepted(), "/metadata/name"), text(made.accepted(), "/metadata/uid"));
-        Sandbox { container: format!("{name}-0"), pod: name, uid, pool: pool.to_owned() }
+        Sandbox { container: format!("{name}-0"), pod: name, uid, pool: pool.to_owned(), master: String::new() }
     }
 
     /// So many pods, spread over the nodes.
@@ -192,7 +251,29 @@ impl Node {
 
     /// Starts its agent and waits until it is ready.
     pub async fn ready_agent(&self) -> Agent {
-        let agent = self.agent();
+        self.ready(self.agent()).await
+    }
+
+    /// Starts its agent with these further lines of conf.yml, and with one NIC on its machine, and waits until it is ready.
+    pub async fn providing_agent(&self, conf: &str) -> Agent {
+        let nic = self.folder.join("sysfs/class/net").join(NIC);
+        std::fs::create_dir_all(&nic).expect("writable");
+        std::fs::write(nic.join("address"), format!("{NIC_MAC}\n")).expect("writable");
+        let kubeconfig = self.kubeconfig.display().to_string();
+        let conf = self.conf(conf);
+        self.ready(Agent::start(&self.folder, &self.name, &conf, &[("KUBECONFIG", &kubeconfig)])).await
+    }
+
+    /// Other further lines for the agent that runs.
+    pub fn reconfigure(&self, conf: &str) {
+        Agent::reconfigure(&self.folder, &self.conf(conf));
+    }
+
+    fn conf(&self, more: &str) -> String {
+        format!("ipamUnixSocketPath: {}\n{more}", self.socket().display())
+    }
+
+    async fn ready(&self, agent: Agent) -> Agent {
         wait::until("an agent that is ready", SOON, async || {
             let (status, body) = agent.page("/ready").await.with_context(|| agent.logged())?;
             ensure!(status == 200, "{body}\n{}", agent.logged());

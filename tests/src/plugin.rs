@@ -22,6 +22,8 @@ pub struct Sandbox {
     pub uid: String,
     /// Pool that the network's configuration names.
     pub pool: String,
+    /// NIC of the node on which a provider binds; empty for a network without a provider.
+    pub master: String,
 }
 
 /// Why there is no interface.
@@ -55,7 +57,7 @@ impl Plugin {
     pub async fn add(&self, sandbox: &Sandbox, time: Duration) -> Result<Interface, NoInterface> {
         let mut request = Request::new(AddRequest {
             attachment: Some(sandbox.attachment()),
-            link: Some(Link { r#type: "macvlan".to_owned(), ..Link::default() }),
+            link: Some(sandbox.link()),
             default_ipv4_ippool: vec![sandbox.pool.clone()],
             ..AddRequest::default()
         });
@@ -77,6 +79,11 @@ impl Plugin {
 }
 
 impl Sandbox {
+    fn link(&self) -> Link {
+        let kind = if self.master.is_empty() { "macvlan" } else { "vlan" };
+        Link { r#type: kind.to_owned(), master: self.master.clone(), ..Link::default() }
+    }
+
     fn attachment(&self) -> Attachment {
         let pod = Pod { namespace: "default".to_owned(), name: self.pod.clone(), uid: self.uid.clone() };
         Attachment {

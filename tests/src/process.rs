@@ -4,6 +4,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+/// `_SC_CLK_TCK` of every Linux that we run on.
+const TICKS: f64 = 100.0;
+
 /// The checkout.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the checkout").to_owned()
@@ -43,8 +46,20 @@ impl Running {
 
     /// What it does: `R`uns, `S`leeps, is s`T`opped, as in `man proc_pid_stat`.
     pub fn state(&self) -> char {
+        self.stat()[0].chars().next().expect("a state")
+    }
+
+    /// CPU time that it has used so far, in seconds.
+    pub fn cpu(&self) -> f64 {
+        let ticks = |at: usize| self.stat()[at].parse::<f64>().expect("a number");
+        (ticks(11) + ticks(12)) / TICKS
+    }
+
+    /// Of `/proc/PID/stat` what comes after the name.
+    fn stat(&self) -> Vec<String> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("it runs");
-        stat.rsplit_once(") ").and_then(|(_, after)| after.chars().next()).expect("a state")
+        let (_, after) = stat.rsplit_once(") ").expect("a name in brackets");
+        after.split_whitespace().map(str::to_owned).collect()
     }
 
     /// The most memory that it ever had, in KiB.

@@ -5,6 +5,8 @@
 mod bare;
 #[path = "address_figures/load.rs"]
 mod load;
+#[path = "address_figures/provided.rs"]
+mod provided;
 #[path = "address_figures/stuck.rs"]
 mod stuck;
 #[path = "address_figures/watched.rs"]
@@ -14,11 +16,13 @@ use bare::Bare;
 use load::{Load, Measured, drive, percent};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tests::agent::Agent;
 use tests::node::{Node, Nodes};
-use tests::plugin::Plugin;
+use tests::plugin::{Plugin, Sandbox};
 
 const CALLERS: usize = 16;
 const ROUNDS: usize = 3;
+const TENTHS: usize = 10;
 const BUDGET: Duration = Duration::from_secs(100);
 
 /// Addresses of a pool.
@@ -31,25 +35,59 @@ pub fn promised() -> bool {
     std::env::var_os("AGENT_BINARY").is_some()
 }
 
-/// Both agents give `count` addresses of a pool.
-async fn agents(stage: &Nodes, nodes: &[Node; 2], pool: &str, count: usize, load: Load) -> Measured {
-    let each = count / nodes.len();
-    let mut parts = Vec::new();
-    for node in nodes {
-        let pods = stage.generated_pods("shop-6d4cf56db6-", each, &node.name, pool).await;
+/// The pods of a node that still need addresses, and who calls for them.
+struct Side {
+    pods: Vec<Sandbox>,
+    plugins: Vec<Plugin>,
+}
+
+async fn sides(stage: &Nodes, nodes: &[Node; 2], pool: &str, count: usize) -> [Side; 2] {
+    let each = async |node: &Node| {
+        let pods = stage.generated_pods("shop-6d4cf56db6-", count / nodes.len(), &node.name, pool).await;
         let mut plugins = Vec::new();
         for _ in 0..CALLERS {
             plugins.push(Plugin::dial(&node.socket()).await.expect("it listens"));
         }
-        parts.push((pods, plugins));
-    }
-    let sides = parts.iter().map(|(pods, plugins)| {
-        drive(pods.len(), load, async |n| {
-            let plugin = &plugins[n % CALLERS];
-            plugin.add(&pods[n], BUDGET).await.map(drop).map_err(|why| format!("{why:?}"))
-        })
+        Side { pods, plugins }
+    };
+    [each(&nodes[0]).await, each(&nodes[1]).await]
+}
+
+/// Both agents give so many their addresses.
+async fn agents(sides: &mut [Side; 2], count: usize, load: Load) -> Measured {
+    let both = sides.iter_mut().map(async |Side { pods, plugins }| {
+        let pods = pods.split_off(pods.len() - count / 2);
+        let add = async |n: usize| {
+            plugins[n % CALLERS].add(&pods[n], BUDGET).await.map(drop).map_err(|why| format!("{why:?}"))
+        };
+        drive(pods.len(), load, add).await
     });
-    Measured::of(futures::future::join_all(sides).await.concat())
+    Measured::of(futures::future::join_all(both).await.concat())
+}
+
+/// CPU time, in seconds.
+#[derive(Default)]
+struct Spent {
+    server: f64,
+    agents: f64,
+}
+
+impl Spent {
+    async fn so_far(stage: &Nodes, agents: &[Agent]) -> Self {
+        let (_, _, server) = stage.server.sent("none").await;
+        Self { server, agents: agents.iter().map(|agent| agent.process.cpu()).sum() }
+    }
+
+    fn add(&mut self, after: &Self, before: &Self) {
+        self.server += after.server - before.server;
+        self.agents += after.agents - before.agents;
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of a test")]
+    fn each(&self, of: usize) -> String {
+        let [server, agents] = [self.server, self.agents].map(|seconds| seconds * 1_000.0 / of as f64);
+        format!("API server {server:.2} ms, agents {agents:.2} ms")
+    }
 }
 
 fn difference(after: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
@@ -78,9 +116,8 @@ async fn agents_against_a_bare_client() {
     let nodes = [stage.node("a").await, stage.node("b").await];
     let agents_run = [nodes[0].ready_agent().await, nodes[1].ready_agent().await];
     stage.pool("warm", "10.200.0.0-10.200.255.255").await;
-    agents(&stage, &nodes, "warm", 200, Load::Closed(CALLERS)).await.whole();
+    agents(&mut sides(&stage, &nodes, "warm", 200).await, 200, Load::Closed(CALLERS)).await.whole();
     let bare = Bare::like(&stage, &nodes).await;
-    bare.write(250, 200, Load::Closed(CALLERS)).await;
 
     let size = size();
     let (mut begins, mut ends, mut rates, mut costs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -88,13 +125,30 @@ async fn agents_against_a_bare_client() {
         let pool = format!("pool-{round}");
         let last = size - 1;
         stage.pool(&pool, &format!("10.{round}.0.0-10.{round}.{}.{}", last / 256, last % 256)).await;
-        let before = stage.server.answered().await;
-        let a = agents(&stage, &nodes, &pool, size, Load::Closed(CALLERS)).await;
+        let mut pods = sides(&stage, &nodes, &pool, size).await;
+        let mut both = bare.start(100 + round, size / TENTHS, Load::Closed(CALLERS));
+        let (mut parts, mut b, mut asked) = (Vec::new(), Measured::default(), BTreeMap::new());
+        let (mut ours, mut theirs) = (Spent::default(), Spent::default());
+        // In turn, so that what else the machine does meets both.
+        for _ in 0..TENTHS {
+            let (answered, begin) = (stage.server.answered().await, Spent::so_far(&stage, &agents_run).await);
+            parts.push(agents(&mut pods, size / TENTHS, Load::Closed(CALLERS)).await);
+            let between = Spent::so_far(&stage, &agents_run).await;
+            for (key, count) in difference(&stage.server.answered().await, &answered) {
+                *asked.entry(key).or_default() += count;
+            }
+            b.then(both.write().await);
+            ours.add(&between, &begin);
+            theirs.add(&Spent::so_far(&stage, &agents_run).await, &between);
+        }
+        let end = parts.pop().expect("ten").rate();
+        let mut a = Measured::default();
+        for part in parts {
+            a.then(part);
+        }
         a.whole();
-        let asked = difference(&stage.server.answered().await, &before);
-        let b = bare.write(100 + round, size, Load::Closed(CALLERS)).await;
         b.whole();
-        let (begin, end, rate) = (a.rate(0, 90), a.rate(90, 100), b.rate(0, 100));
+        let (begin, rate) = (a.rate(), b.rate());
         println!(
             "round {round}: agents {begin:.0}/s to 90 % full, {end:.0}/s from there, p99 {:.0?}; bare {rate:.0}/s, p99 {:.0?}: {:.0} % and {:.0} %",
             a.at(99),
@@ -115,6 +169,7 @@ async fn agents_against_a_bare_client() {
             per(lists, size),
             per(count(&asked, &["GET "]), size)
         );
+        println!("  CPU per address: {}; with the bare client: {}", ours.each(size), theirs.each(size));
         costs.push((per(writes, size), per(refused, size), per(lists, size)));
         begins.push(begin / rate);
         ends.push(end / rate);
@@ -134,8 +189,9 @@ async fn agents_against_a_bare_client() {
     // At the same pace, a third of what the bare client can.
     let pace = spread(rates).1 / 3.0;
     let paced = size.min(1_000);
-    let a = agents(&stage, &nodes, "warm", paced, Load::Paced(pace / 2.0)).await;
-    let b = bare.write(240, paced, Load::Paced(pace / 2.0)).await;
+    let paced_load = Load::Paced(pace / 2.0);
+    let a = agents(&mut sides(&stage, &nodes, "warm", paced).await, paced, paced_load).await;
+    let b = bare.start(240, paced, paced_load).write().await;
     println!(
         "at {pace:.0}/s: agents p50 {:.1?}, p99 {:.1?}; bare p50 {:.1?}, p99 {:.1?}",
         a.at(50),
@@ -144,14 +200,32 @@ async fn agents_against_a_bare_client() {
         b.at(99)
     );
     drop(agents_run);
-    if promised() {
-        for (writes, refused, lists) in costs {
-            assert!((1.999..=2.001).contains(&writes), "promised: two writes of an address, not {writes}");
-            assert!(refused <= 0.25, "promised: a refused create for every fourth address, not {refused} of each");
-            assert!(lists <= 0.01, "promised: a list for a hundred addresses, not {lists} of each");
+    let mut kept = Kept::default();
+    for (writes, refused, lists) in costs {
+        kept.check((1.999..=2.001).contains(&writes), format!("two writes of an address; {writes}"));
+        kept.check(refused <= 0.25, format!("a refused create for every fourth address; {refused} of each"));
+        kept.check(lists <= 0.01, format!("a list for a hundred addresses; {lists} of each"));
+    }
+    kept.check(b1 >= 0.8, format!("four fifths of the bare rate to 90 %; {}", percent(b1)));
+    kept.check(e1 >= 0.5, format!("half of it from there; {}", percent(e1)));
+    kept.check(a.at(99) <= b.at(99) * 3, format!("p99 within three times that of the bare pair; {:.1?}", a.at(99)));
+    kept.end();
+}
+
+/// What was promised and is not so. All of it is told, at the end.
+#[derive(Default)]
+pub struct Kept(Vec<String>);
+
+impl Kept {
+    /// `what` was promised.
+    pub fn check(&mut self, kept: bool, what: String) {
+        if !kept {
+            self.0.push(what);
         }
-        assert!(b1 >= 0.8, "promised: four fifths of the bare rate to 90 %");
-        assert!(e1 >= 0.5, "promised: half of it from there");
-        assert!(a.at(99) <= b.at(99) * 3, "promised: p99 within three times that of the bare pair");
+    }
+
+    /// Fails if what is measured is what is shipped.
+    pub fn end(self) {
+        assert!(!promised() || self.0.is_empty(), "promised and missed: {:#?}", self.0);
     }
 }

@@ -6,7 +6,11 @@ mod alone;
 mod churn;
 #[path = "addresses/ends.rs"]
 mod ends;
+#[path = "addresses/frozen.rs"]
+mod frozen;
 #[path = "addresses/full.rs"]
 mod full;
 #[path = "addresses/kinds.rs"]
 mod kinds;
+#[path = "addresses/provided.rs"]
+mod provided;

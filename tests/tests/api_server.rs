@@ -1,5 +1,8 @@
 //! The agent against a real API server, without a kubelet.
 
+#[path = "api_server/bindings.rs"]
+mod bindings;
+
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{Event, Node};
 use kube::Api;

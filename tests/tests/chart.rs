@@ -9,6 +9,8 @@ mod certificates;
 mod controller;
 #[path = "chart/multus.rs"]
 mod multus;
+#[path = "chart/provider.rs"]
+mod provider;
 #[cfg(feature = "api-server")]
 #[path = "chart/upgrades.rs"]
 mod upgrades;
@@ -114,9 +116,9 @@ fn the_agent_reads_what_the_chart_renders() {
         Conf::parse(&text).unwrap_or_else(|faults| panic!("{faults}\n{text}"))
     };
     let defaults = conf(&[]);
-    assert!(!defaults.provider && !defaults.plugin.enabled);
+    assert!(defaults.provider.is_none() && !defaults.plugin.enabled);
     let overview = conf(&["-f", "docs/examples/overview.yaml"]);
-    assert!(overview.provider && overview.plugin.enabled);
+    assert!(overview.provider.is_some() && overview.plugin.enabled);
     let quick_start = conf(&["-f", "docs/examples/quick-start.yaml"]);
     assert_eq!((quick_start.plugin.sub_eni.len(), quick_start.plugin.master_nic.len()), (1, 1));
     let large = format!("{PLUGIN}.resourceAdvertisement.subENI.rules[0].defaultMaxCount=100000");
@@ -266,11 +268,25 @@ fn only_what_is_read_once_changes_the_pod_template() {
         format!("{PLUGIN}.resourceAdvertisement.subENI.rules[0].defaultMaxCount=7"),
         format!("{PLUGIN}.devicePluginAffinity.nodeSelector.a=b"),
         "iaasNetworkProvider.serverUrl=http://other".to_owned(),
+        "ipam.enableIPv6=false".to_owned(),
     ] {
         assert_eq!(template(&set), unchanged, "{set}");
     }
     for set in ["global.ipamUNIXSocketHostPath=/run/other.sock".to_owned(), format!("{PLUGIN}.kubeletRootDir=/data")] {
         assert_ne!(template(&set), unchanged, "{set}");
+    }
+}
+
+#[test]
+fn detections_are_refused_with_a_provider_and_reach_the_agent_without() {
+    for key in ["enableGatewayDetection", "enableIPConflictDetection"] {
+        let set = format!("ipam.{key}=true");
+        let error = render(&["-f", "docs/examples/quick-start.yaml", "--set", &set]).expect_err("with a provider");
+        assert!(error.contains(&format!("ipam.{key} must be off with iaasNetworkProvider.serverUrl")), "{error}");
+        let text = conf(&rendered(&["--set", &set]));
+        let detection = Conf::parse(&text).unwrap_or_else(|faults| panic!("{faults}\n{text}")).detection;
+        let on = [detection.gateway, detection.ip_conflict];
+        assert_eq!(on, ["enableGatewayDetection", "enableIPConflictDetection"].map(|one| one == key));
     }
 }
 

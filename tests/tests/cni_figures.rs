@@ -81,7 +81,7 @@ impl Agent for Giving {
         let routes = vec![Route { dst: "0.0.0.0/0".to_owned(), gw: gateway.clone() }];
         let addresses = vec![Address { cidr, gateway, pool }];
         let interface = Interface { name: "net1".to_owned(), addresses, routes, mac: String::new(), vlan: 7 };
-        Ok(Response::new(AddResponse { outcome: Some(Outcome::Interface(interface)) }))
+        Ok(Response::new(AddResponse { outcome: Some(Outcome::Interface(interface)), detect: None }))
     }
     async fn del(&self, _: Request<DelRequest>) -> Result<Response<DelResponse>, Status> {
         Ok(Response::new(DelResponse {}))

@@ -12,8 +12,9 @@ fn set(stem: &str, count: u32) -> Result<DeviceSet, ListTooLarge> {
 
 /// Size of the list when every device carries the longer of the two health words.
 fn encoded(set: &DeviceSet) -> usize {
+    let unhealthy = set.listed(&BTreeSet::new(), set.count()).inspect(|device| assert!(!device.healthy));
     let device = |id| Device { id, health: "Unhealthy".to_owned(), topology: None };
-    ListAndWatchResponse { devices: set.ids(&BTreeSet::new()).map(device).collect() }.encoded_len()
+    ListAndWatchResponse { devices: unhealthy.map(|one| device(one.id)).collect() }.encoded_len()
 }
 
 proptest! {

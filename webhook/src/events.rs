@@ -57,6 +57,11 @@ impl Events {
         self.put(regarding, EventType::Warning, reason, action, note);
     }
 
+    /// The same of something that was done as it should be.
+    pub(crate) fn tell_of(&self, regarding: ObjectReference, reason: &str, action: &str, note: &str) {
+        self.put(regarding, EventType::Normal, reason, action, note);
+    }
+
     fn send(&self, config: &Config, type_: EventType, reason: &str, note: &str) {
         let kind = configs();
         let regarding = ObjectReference {

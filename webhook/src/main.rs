@@ -18,6 +18,7 @@
 //! ```
 
 mod admission;
+mod adoption;
 mod args;
 mod attachments;
 mod authority;
@@ -27,6 +28,7 @@ mod cni;
 mod definitions;
 mod events;
 mod flights;
+mod garbage;
 mod injection;
 mod lease;
 mod metrics;

@@ -29,7 +29,11 @@ pub(crate) type Machines = BTreeMap<String, Machine>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Machine {
     pub(crate) uid: String,
+    /// `machineID`, as the kubelet says.
+    pub(crate) id: String,
     pub(crate) out_of_service: bool,
+    /// Its kubelet is not heard of, or says that it cannot run pods.
+    pub(crate) not_ready: bool,
 }
 
 /// What is on offer, and which machines there are; `None` until every node was seen once.
@@ -97,7 +101,11 @@ async fn run(
 fn machine(node: &Node) -> Machine {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
     let out_of_service = taints.into_iter().flatten().any(|taint| taint.key == OUT_OF_SERVICE);
-    Machine { uid: node.uid().unwrap_or_default(), out_of_service }
+    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+    let id = info.map(|info| info.machine_id.clone()).unwrap_or_default();
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let ready = conditions.into_iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
+    Machine { uid: node.uid().unwrap_or_default(), id, out_of_service, not_ready: !ready }
 }
 
 /// The extended resources of a node, of which it has more than none.

@@ -6,7 +6,7 @@ mod watch;
 
 pub(crate) use live::{Live, NotAsked};
 pub(crate) use recent::Recent;
-pub(crate) use watch::{pools, watch};
+pub(crate) use watch::{pools, reference, watch};
 
 use crate::objects::ip_pool::Pool;
 use crate::usage::Shown;

@@ -1,21 +1,21 @@
-//! How full pools are, who keeps one from going, and addresses that were left behind: what the controller that leads says of
-//! pools and does for them.
+//! How full pools are, who keeps one from going, and what may have been left behind: what the controller that leads knows of
+//! addresses, and does for pools.
 //!
 //! ```text
 //! SpiderIPAllocations, SpiderEndpoints ──> ledger: tallies ──┬──> plan: one step for a pool, or when ──> write
 //! pools ─────────────────────────────────────────────────────┘                                            │
 //!   ^───────────────────────────────── what the watch shows of it ────────────────────────────────────────┘
-//! Nodes x ledger ──> garbage: suspects ──> collect: live reads, then a deletion with preconditions
+//! Nodes x ledger ──> suspects ──> garbage
 //! ```
 
-mod collect;
 mod facts;
-mod garbage;
 mod ledger;
 mod plan;
 mod run;
 mod shown;
+mod suspects;
 mod write;
 
 pub(crate) use run::{Inputs, keep};
 pub(crate) use shown::Shown;
+pub(crate) use suspects::{Suspect, Suspects, Suspicion, Wanted};

@@ -122,14 +122,20 @@ caBundle: {{ . | quote }}
 {{- .Values.spiderpoolAgent.networkResourcePlugin.kubeletRootDir | default "/var/lib/kubelet" | clean | trimSuffix "/" -}}
 {{- end }}
 
-{{/* What agent and controller read. The controller follows all of it while it runs. The agent follows changes of agent.networkResourcePlugin and iaasNetworkProvider while it runs; see
-     spiderpool.conf.restart for the rest. */}}
+{{/* What agent and controller read. The controller follows all of it while it runs. So does the agent; see
+     spiderpool.conf.restart for what it reads once. */}}
 {{- define "spiderpool.conf" -}}
 ipamUnixSocketPath: {{ .Values.global.ipamUNIXSocketHostPath | quote }}
 enableIPv4: {{ .Values.ipam.enableIPv4 }}
 enableIPv6: {{ .Values.ipam.enableIPv6 }}
 enableGatewayDetection: {{ .Values.ipam.enableGatewayDetection }}
 enableIPConflictDetection: {{ .Values.ipam.enableIPConflictDetection }}
+enableStatefulSet: {{ .Values.ipam.enableStatefulSet }}
+enableKubevirtStaticIP: {{ .Values.ipam.enableKubevirtStaticIP }}
+gc:
+  {{- toYaml .Values.ipam.gc | nindent 2 }}
+adoption:
+  {{- toYaml .Values.ipam.adoption | nindent 2 }}
 podResourceInject:
   enabled: {{ .Values.spiderpoolController.podResourceInject.enabled }}
   namespacesExclude: {{ .Values.spiderpoolController.podResourceInject.namespacesExclude | toJson }}
@@ -140,10 +146,19 @@ multus:
   namespaceIsolation: {{ .Values.multus.multusCNI.namespaceIsolation }}
   globalNamespaces: {{ .Values.multus.multusCNI.globalNamespaces | toJson }}
 plugins:
+  installVlanCNI: {{ .Values.plugins.installVlanCNI }}
   present: {{ .Values.plugins.present | toJson }}
 iaasNetworkProvider:
   serverUrl: {{ .Values.iaasNetworkProvider.serverUrl | quote }}
   httpRequestTimeout: {{ .Values.iaasNetworkProvider.httpRequestTimeout | default "50s" | quote }}
+  {{- if .Values.iaasNetworkProvider.credentials }}
+  credentials: {{ include "spiderpool.provider.folder" .Values.iaasNetworkProvider.credentials | quote }}
+  {{- end }}
+  insecureSkipVerify: {{ .Values.iaasNetworkProvider.insecureSkipVerify }}
+  {{- with include "spiderpool.provider.former" . | fromJsonArray }}
+  formerServers:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 agent:
   networkResourcePlugin:
     {{- toYaml .Values.spiderpoolAgent.networkResourcePlugin | nindent 4 }}

@@ -30,7 +30,13 @@ fn every_key_is_read() {
         Config {
             version: Version::V1_0_0,
             name: "a-net".to_owned(),
-            link: Link { kind: "vlan".into(), master: "eth1".into(), vlan_id: None, vlan_mode: "auto".into() },
+            link: Link {
+                kind: "vlan".into(),
+                master: "eth1".into(),
+                vlan_id: None,
+                vlan_mode: "auto".into(),
+                becomes_gateway: false
+            },
             ipam: Ipam {
                 ipv4_pools: vec!["v4".to_owned()],
                 ipv6_pools: vec![],
@@ -109,6 +115,18 @@ fn words_of_another_plugin_are_its_own() {
         let link = parse(Verb::Add, &text).expect("not ours").link;
         assert!(link.vlan_id.is_none() && link.vlan_mode.is_empty(), "{link:?}");
     }
+}
+
+#[test]
+fn a_bridge_alone_becomes_a_gateway() {
+    let becomes = |kind: &str, key: &str, value: Value| {
+        let mut text = json!({"cniVersion": "1.0.0", "name": "n", "type": kind});
+        text[key] = value;
+        parse(Verb::Add, &text).expect("good").link.becomes_gateway
+    };
+    assert!(becomes("bridge", "isGateway", json!(true)) && becomes("bridge", "isDefaultGateway", json!(true)));
+    assert!(!becomes("bridge", "isGateway", json!(false)) && !becomes("bridge", "isGateway", json!("yes")));
+    assert!(!becomes("bridge", "master", json!("eth1")) && !becomes("macvlan", "isGateway", json!(true)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use futures::stream;
 use proto::agent::agent_server::{Agent, AgentServer};
 use proto::agent::{
-    AddRequest, AddResponse, Address, CheckRequest, CheckResponse, DelRequest, DelResponse, Fault, GcRequest,
+    AddRequest, AddResponse, Address, CheckRequest, CheckResponse, DelRequest, DelResponse, Detect, Fault, GcRequest,
     GcResponse, GetRequest, GetResponse, Interface, Route, StatusRequest, StatusResponse, add_response::Outcome,
 };
 use std::path::PathBuf;
@@ -20,6 +20,8 @@ pub(crate) enum Script {
     /// As an agent of a later version with an outcome that this plugin does not know.
     NoOutcome,
     BadAnswer,
+    /// These addresses with their gateways, and what is to be found out about them first.
+    Detect(Detect, Vec<(&'static str, &'static str)>),
     Error(tonic::Code),
     Never,
 }
@@ -85,7 +87,7 @@ impl Service {
     async fn play(&self, asked: Asked) -> Result<Option<Fault>, Status> {
         self.asked.lock().expect("no panic").push(asked);
         match self.script {
-            Script::Good | Script::NoOutcome | Script::BadAnswer => Ok(None),
+            Script::Good | Script::NoOutcome | Script::BadAnswer | Script::Detect(..) => Ok(None),
             Script::Fault(code) => Ok(Some(Fault { code, msg: "the reason".into(), details: "more".into() })),
             Script::Error(code) => Err(Status::new(code, "the status")),
             Script::Never => {
@@ -112,13 +114,23 @@ impl Agent for Service {
         let time = request.metadata().get("grpc-timeout").and_then(|time| time.to_str().ok()).unwrap_or_default();
         let time = time.to_owned();
         let fault = self.play(Asked::Add(request.into_inner(), time)).await?;
+        let detect = if let Script::Detect(detect, _) = self.script { Some(detect) } else { None };
         let outcome = match (fault, &self.script) {
             (Some(fault), _) => Some(Outcome::Fault(fault)),
             (None, Script::NoOutcome) => None,
             (None, Script::BadAnswer) => Some(Outcome::Interface(interface("172.91.0.7"))),
+            (None, Script::Detect(_, addresses)) => {
+                let address = |(cidr, gateway): &(&str, &str)| Address {
+                    cidr: (*cidr).into(),
+                    gateway: (*gateway).into(),
+                    pool: "p".into(),
+                };
+                let addresses = addresses.iter().map(address).collect();
+                Some(Outcome::Interface(Interface { addresses, routes: Vec::new(), ..interface("172.91.0.7/24") }))
+            }
             (None, _) => Some(Outcome::Interface(interface("172.91.0.7/24"))),
         };
-        Ok(Response::new(AddResponse { outcome }))
+        Ok(Response::new(AddResponse { outcome, detect }))
     }
 
     async fn del(&self, request: Request<DelRequest>) -> Result<Response<DelResponse>, Status> {

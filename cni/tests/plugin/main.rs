@@ -1,9 +1,17 @@
 //! The program `spiderpool` against an agent that answers by a script.
 
-#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "all of it is tests")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "all of it is tests"
+)]
 
+mod detection;
 mod document;
 mod fake;
+mod lan;
 mod run;
 mod sandbox;
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 pub(crate) struct Run {
     command: Command,
@@ -63,19 +63,16 @@ impl Run {
         self
     }
 
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end(self) -> Ended {
+        ended(self.start())
+    }
+
+    pub(crate) fn start(mut self) -> Child {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().expect("starts");
         // A run that ends before it has read everything closes the pipe.
         let _ = child.stdin.take().expect("piped").write_all(&self.stdin);
-        let output = child.wait_with_output().expect("ends");
-        let text = String::from_utf8(output.stdout).expect("text");
-        let success = output.status.success();
-        assert!(success || output.status.code() == Some(1), "{:?}", output.status);
-        assert!(success || !text.is_empty(), "an error without words");
-        let output =
-            if text.is_empty() { Value::Null } else { serde_json::from_str(&text).expect("one JSON document") };
-        Ended { success, output }
+        child
     }
 
     /// Runs with its answer going there.
@@ -90,15 +87,33 @@ impl Run {
 
     /// Ends in an error of this code, and returns its text.
     pub(crate) fn fails(self, code: u32) -> String {
-        let Ended { success, output } = self.end();
-        assert!(!success && output["code"] == code, "{code} expected: {output}");
-        assert!(output["cniVersion"].is_string(), "{output}");
-        output["msg"].as_str().expect("a text").to_owned()
+        self.end().fault(code)
     }
 
     /// Ends well and says nothing.
     pub(crate) fn done(self) {
         let ended = self.end();
         assert!(ended.success && ended.output.is_null(), "{ended:?}");
+    }
+}
+
+/// Waits for the end.
+pub(crate) fn ended(child: Child) -> Ended {
+    let output = child.wait_with_output().expect("ends");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let success = output.status.success();
+    assert!(success || output.status.code() == Some(1), "{:?}", output.status);
+    assert!(success || !text.is_empty(), "an error without words");
+    let output = if text.is_empty() { Value::Null } else { serde_json::from_str(&text).expect("one JSON document") };
+    Ended { success, output }
+}
+
+impl Ended {
+    /// The text of an error of this code.
+    pub(crate) fn fault(self, code: u32) -> String {
+        let Self { success, output } = self;
+        assert!(!success && output["code"] == code, "{code} expected: {output}");
+        assert!(output["cniVersion"].is_string(), "{output}");
+        output["msg"].as_str().expect("a text").to_owned()
     }
 }

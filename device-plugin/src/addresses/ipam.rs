@@ -7,8 +7,14 @@ use crate::pools;
 use ipam_core::{
     Add, AddError, Answer, Candidate, Chosen, Del, Interface, NoPool, NotYet, Pod, PodFacts, Pools, Store,
 };
+use k8s_api::conf::Detection;
 use k8s_api::ipam::{Names, PoolName};
 use runtime::Chain;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Of a GC at one address.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Pools, for one request.
 struct ForPod<'a> {
@@ -20,6 +26,7 @@ struct ForPod<'a> {
 impl Pools for ForPod<'_> {
     fn wanted(&self, pod: &PodFacts) -> Result<Chosen, NoPool> {
         let Addresses { conf, pools, node, .. } = self.addresses;
+        let conf = conf.borrow();
         let found = attachment(pod, &self.add.pod.namespace, &self.add.interface, &conf.multus);
         let node = node.borrow();
         pools.borrow().candidates(&pools::Asked {
@@ -44,7 +51,7 @@ impl Pools for ForPod<'_> {
 fn configured(asked: &Asked) -> Result<Names, NoPool> {
     let read = |texts: &[String]| {
         let name = |text: &String| {
-            PoolName::read(text).map_err(|why| NoPool(format!("the network's configuration: {text:?} {why}")))
+            PoolName::read(text).map_err(|why| NoPool::new(format!("the network's configuration: {text:?} {why}")))
         };
         texts.iter().map(name).collect::<Result<Vec<_>, _>>()
     };
@@ -58,18 +65,14 @@ impl Addresses {
 }
 
 impl Ipam for Addresses {
-    async fn add(&self, asked: Asked) -> Result<Answer, ipam_core::Failed> {
+    async fn add(&self, mut asked: Asked) -> Result<Answer, ipam_core::Failed> {
         let failed = |error: AddError| ipam_core::Failed { error, undo: None };
         let flows = self.flows().map_err(|why| failed(why.into()))?;
-        if self.conf.provider && asked.link.provided() {
-            let why =
-                format!("network {} gets its VLAN from a provider, whom this agent does not ask", asked.add.network);
-            return Err(failed(AddError::NoPool(NoPool(why))));
-        }
         if asked.match_master_subnet {
             let why = "match_master_subnet is not supported: name the pools of the master's subnet".to_owned();
-            return Err(failed(AddError::NoPool(NoPool(why))));
+            return Err(failed(AddError::NoPool(NoPool::new(why))));
         }
+        asked.add.parent = self.parent(&asked).map_err(failed)?;
         let configured = configured(&asked).map_err(|why| failed(AddError::NoPool(why)))?;
         flows.add(&asked.add, &ForPod { addresses: self, add: &asked.add, configured }).await
     }
@@ -108,7 +111,12 @@ impl Ipam for Addresses {
             let used =
                 in_use.iter().any(|del| del.container_id == value.container_id && del.interface == value.interface);
             if value.network == network && !used {
-                flows.reconcile(value.address).await.map_err(|stopped| Chain(&stopped).to_string())?;
+                if let Ok(looked) = timeout(LOOK, flows.reconcile(value.address)).await {
+                    looked.map_err(|stopped| Chain(&stopped).to_string())?;
+                } else {
+                    // A provider that does not answer; the address is gone on with as any that was left behind.
+                    tracing::info!(address = %value.address, "a GC leaves an address to a later look");
+                }
             }
         }
         Ok(())
@@ -120,6 +128,10 @@ impl Ipam for Addresses {
         let same = endpoint.filter(|endpoint| pod.uid.is_empty() || endpoint.pod.uid == pod.uid);
         let named = || format!("SpiderEndpoint not found for pod {}/{}", pod.namespace, pod.name);
         Ok(same.ok_or_else(named)?.interfaces)
+    }
+
+    fn detection(&self) -> Detection {
+        self.conf.borrow().detection
     }
 
     fn ready(&self) -> Result<(), String> {

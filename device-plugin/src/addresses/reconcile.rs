@@ -1,15 +1,19 @@
 //! Looks at allocations of this node that no call is about.
 
 use super::{Addresses, pods};
-use ipam_core::{Address, Looked, Store};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use ipam_core::{Address, Looked, Stopped, Store};
 use kube::Client;
 use runtime::Chain;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Key;
 
@@ -28,10 +32,22 @@ pub(super) async fn run(addresses: Arc<Addresses>, client: Client, node: String)
     let mut all = interval(ALL);
     all.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut again = Again::default();
-    let watching = pods::ended(client, &node, told);
+    let watching = pods::watch(client, &node, told, &addresses.pods);
     let looking = async {
+        let mut looks = Looks::default();
         loop {
             let due = tokio::select! {
+                (address, looked) = looks.next() => {
+                    match looked {
+                        Ok(Looked::Done) => again.forget(address),
+                        Ok(Looked::Waits) => again.wait(address),
+                        Err(stopped) => {
+                            tracing::info!(%address, error = %Chain(&stopped), "an address is looked at again later");
+                            again.wait(address);
+                        }
+                    }
+                    continue;
+                }
                 Some(uid) = ended.recv() => addresses.store.of_pod(&uid),
                 address = again.due() => {
                     let found = addresses.store.of_address(address);
@@ -43,21 +59,59 @@ pub(super) async fn run(addresses: Arc<Addresses>, client: Client, node: String)
                 _ = all.tick() => addresses.store.all(),
             };
             for one in due {
-                let address = one.value.address;
-                match addresses.flows.reconcile(address).await {
-                    Ok(Looked::Done) => again.forget(address),
-                    Ok(Looked::Waits) => again.wait(address),
-                    Err(stopped) => {
-                        tracing::info!(%address, error = %Chain(&stopped), "an address is looked at again later");
-                        again.wait(address);
-                    }
-                }
+                looks.begin(&addresses, one.value.address);
             }
         }
     };
     tokio::select! {
         never = watching => never,
         never = looking => never,
+    }
+}
+
+/// A few addresses are looked at for the first time at a time; those that a provider is asked for take as long as that takes, and
+/// hold up nobody. There are no more than the node has addresses.
+struct Looks<'a> {
+    running: FuturesUnordered<BoxFuture<'a, (Address, Result<Looked, Stopped>)>>,
+    at: HashSet<Address>,
+    begins: Arc<Semaphore>,
+}
+
+/// Each is two or three requests to the API server.
+const AT_ONCE: usize = 8;
+/// A look that takes longer waits for a provider.
+const REQUESTS: Duration = Duration::from_secs(10);
+
+impl Default for Looks<'_> {
+    fn default() -> Self {
+        Self { running: FuturesUnordered::new(), at: HashSet::new(), begins: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+}
+
+impl<'a> Looks<'a> {
+    fn begin(&mut self, addresses: &'a Addresses, address: Address) {
+        if !self.at.insert(address) {
+            return;
+        }
+        let begins = Arc::clone(&self.begins);
+        self.running.push(Box::pin(async move {
+            let turn = begins.acquire().await.ok();
+            let mut look = pin!(addresses.flows.reconcile(address));
+            let looked = if let Ok(looked) = timeout(REQUESTS, look.as_mut()).await {
+                looked
+            } else {
+                drop(turn);
+                look.await
+            };
+            (address, looked)
+        }));
+    }
+
+    /// The next that has ended; never, while none runs.
+    async fn next(&mut self) -> (Address, Result<Looked, Stopped>) {
+        let Some((address, looked)) = self.running.next().await else { return std::future::pending().await };
+        self.at.remove(&address);
+        (address, looked)
     }
 }
 

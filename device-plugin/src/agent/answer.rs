@@ -2,7 +2,8 @@
 
 use super::request::Invalid;
 use ipam_core::{AddError, Address, Assigned, Family, Interface};
-use proto::agent::Fault;
+use k8s_api::conf::Detection;
+use proto::agent::{Detect, Fault};
 
 /// Routes are complete: a default one through each gateway unless the interface shall have none.
 pub(super) fn interface(interface: Interface) -> proto::agent::Interface {
@@ -32,18 +33,25 @@ fn address(assigned: Assigned) -> proto::agent::Address {
     proto::agent::Address { cidr: format!("{address}/{prefix}"), gateway, pool }
 }
 
+pub(super) fn detect(detection: Detection) -> Detect {
+    let Detection { ip_conflict, gateway } = detection;
+    Detect { ip_conflict, gateway }
+}
+
 /// Numbers are those of `agent.proto`.
 pub(super) fn fault(error: &AddError) -> Fault {
     let code = match error {
         AddError::NotYet(_) => AGAIN,
-        AddError::Store { .. } if error.again() => AGAIN,
+        AddError::Store { .. } | AddError::NoPool(_) if error.again() => AGAIN,
         // The rest stays as it is until somebody changes pods, pools, cloud or rights.
+        AddError::AgentTimeout { .. } => 7,
         AddError::PodNotLive { .. } => 101,
-        AddError::NoPool(_) | AddError::PoolGone { .. } => 102,
+        AddError::NoPool(_) | AddError::PoolGone { .. } | AddError::NotIpv4 { .. } => 102,
         AddError::Full { .. } => 103,
         AddError::Budget { .. } => 104,
         AddError::Provider { .. } => 105,
         AddError::Store { .. } => 106,
+        AddError::NoParent { .. } => 109,
     };
     let details = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     Fault { code, msg: error.to_string(), details }

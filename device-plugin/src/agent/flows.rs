@@ -103,7 +103,9 @@ impl<I: Ipam> Flows<I> {
                 tracing::error!("an ADD was cut off");
                 Err(answer::failed("a fault of the node agent; its log says more".to_owned()))
             }
-            Err(_) => Err(answer::again(&format!("parent budget exhausted: of {left:.0?}, {progress}"))),
+            Err(_) => Err(answer::again(&format!(
+                "parent budget exhausted: {progress}; cancelled by parent context deadline ({left:.0?})"
+            ))),
         }
     }
 

@@ -1,18 +1,20 @@
 //! The machine under the flows.
 
+mod journal;
 mod kept;
 mod records;
 mod sandbox;
 
 use ipam_core::{Allocation, Host, Interface, Kept, Netns, Step};
+use journal::Journal;
 use records::{Name, Records};
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
 
 /// Where the machine tells about itself, and keeps what it is given.
 #[derive(Clone, Debug)]
@@ -34,7 +36,9 @@ pub(crate) struct Machine {
     boot: String,
     name: String,
     results: Arc<Records>,
-    dels: Arc<Records>,
+    dels: Arc<Journal>,
+    /// This process is to end.
+    stop: CancellationToken,
 }
 
 /// The machine cannot be told apart from others, or keeps nothing.
@@ -58,16 +62,15 @@ const DELS: usize = 4096;
 
 impl Machine {
     /// `machine_id`: as the kubelet says, on the Node.
-    pub(crate) fn open(places: &Places, machine_id: String) -> Result<Self, Unusable> {
+    pub(crate) fn open(places: &Places, machine_id: String, stop: CancellationToken) -> Result<Self, Unusable> {
         let Places { boot_id, state } = places;
         let boot = id(boot_id)?;
         let own = state.join(format!("{BOOT}{boot}"));
-        let records = |name: &str, max| {
-            let folder = own.join(name);
-            Records::open(folder.clone(), max).map(Arc::new).map_err(|error| Unusable::Keep(folder, error))
-        };
+        let (folder, file) = (own.join("results"), own.join("dels.log"));
+        let results = Records::open(folder.clone(), RESULTS).map_err(|error| Unusable::Keep(folder, error))?;
+        let dels = Journal::open(file.clone(), DELS).map_err(|error| Unusable::Keep(file, error))?;
         forget_others(state, &own);
-        Ok(Self { name: machine_id, results: records("results", RESULTS)?, dels: records("dels", DELS)?, boot })
+        Ok(Self { name: machine_id, results: Arc::new(results), dels: Arc::new(dels), boot, stop })
     }
 
     pub(crate) fn boot_id(&self) -> &str {
@@ -103,7 +106,7 @@ impl Machine {
     /// Remembers that the runtime took a sandbox down.
     pub(super) async fn note_del(&self, container_id: &str) {
         let (dels, name) = (self.dels.clone(), Name::new(container_id));
-        let noted = spawn_blocking(move || name.map_or(Ok(()), |name| dels.write(&name, b""))).await;
+        let noted = spawn_blocking(move || name.map_or(Ok(()), |name| dels.add(&name))).await;
         if let Ok(Err(error)) = noted {
             tracing::warn!(container_id, %error, "cannot note that a sandbox is gone");
         }
@@ -129,23 +132,24 @@ fn id(path: &Path) -> Result<String, Unusable> {
 
 impl Host for Machine {
     fn now(&self) -> Duration {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-        Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or_default())
+        runtime::since_boot()
     }
 
     async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
+    async fn pause(&self, time: Duration) -> bool {
+        self.stop.run_until_cancelled(tokio::time::sleep(time)).await.is_some()
+    }
+
+    fn unreleased(&self, allocation: &Allocation, why: String) {
+        let (address, pod) = (allocation.address, &allocation.pod);
+        tracing::warn!(%address, namespace = pod.namespace, name = pod.name, why, "the provider does not release an address; it is asked again");
+    }
+
     fn random(&self) -> u128 {
-        let mut bytes = [0; 16];
-        if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) == Ok(bytes.len()) {
-            return u128::from_ne_bytes(bytes);
-        }
-        // A filter that forbids the call: the standard library has another source.
-        let half = || u128::from(RandomState::new().hash_one(self.now()));
-        (half() << 64) | half()
+        runtime::random()
     }
 
     async fn kept(&self, pod_uid: &str, interface: &str) -> Kept {

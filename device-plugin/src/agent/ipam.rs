@@ -1,6 +1,7 @@
 //! What stands behind the edge.
 
 use ipam_core::{Add, Answer, Del, Failed, Interface, Pod, Undo};
+use k8s_api::conf::Detection;
 
 /// An ADD as it was asked for. [`Add::parent`] is not set yet: `link` says of which NIC its MAC is to be taken, and whether
 /// the network is a provider's.
@@ -27,7 +28,7 @@ pub(crate) struct Link {
 impl Link {
     /// Whether VLAN and MAC come from a provider.
     pub(crate) fn provided(&self) -> bool {
-        self.kind == "vlan" && self.vlan_id.is_none()
+        self.kind == "vlan" && self.vlan_id.is_none() && self.vlan_mode != "manual"
     }
 }
 
@@ -42,6 +43,8 @@ pub(crate) trait Ipam: Send + Sync + 'static {
     /// Lets go of what `in_use` does not name, on this node, of this network, if the pod is dead.
     fn gc(&self, network: String, in_use: Vec<Del>) -> impl Future<Output = Result<(), String>> + Send;
     fn get(&self, pod: Pod) -> impl Future<Output = Result<Vec<Interface>, String>> + Send;
+    /// What plugins ask a pod's network, as it is configured now.
+    fn detection(&self) -> Detection;
     /// Whether an ADD would be tried, else what is missing.
     fn ready(&self) -> Result<(), String>;
 }

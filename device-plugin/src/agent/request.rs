@@ -1,7 +1,7 @@
 //! What plugins send, checked.
 
 use super::ipam::{Asked, Link};
-use ipam_core::{Add, Del, Netns, Pod};
+use ipam_core::{Add, Del, Netns, Pod, UNKNOWN_SANDBOX};
 use proto::agent::{AddRequest, Attachment, GcRequest};
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub(super) fn interface(attachment: Option<Attachment>, here: Here) -> Result<Ad
     let Attachment { container_id, interface, network, netns: _, pod } = attachment;
     let proto::agent::Pod { namespace, name, uid } = pod.unwrap_or_default();
     let pod = Pod { namespace, name, uid };
-    let Del { container_id, interface } = sandbox(container_id, interface)?;
+    let Del { container_id, interface, .. } = sandbox(container_id, interface)?;
     if !is_object(&pod.namespace) || !is_object(&pod.name) || !is_name(&pod.uid) {
         return Err(Invalid::Pod(pod));
     }
@@ -63,8 +63,9 @@ pub(super) fn interface(attachment: Option<Attachment>, here: Here) -> Result<Ad
 }
 
 pub(super) fn del(attachment: Option<Attachment>) -> Result<Del, Invalid> {
-    let attachment = attachment.ok_or(Invalid::NoAttachment)?;
-    sandbox(attachment.container_id, attachment.interface)
+    let Attachment { container_id, interface, pod, .. } = attachment.ok_or(Invalid::NoAttachment)?;
+    let pod_uid = pod.map(|pod| pod.uid).filter(|uid| is_name(uid)).unwrap_or_default();
+    Ok(Del { pod_uid, ..sandbox(container_id, interface)? })
 }
 
 /// One entry that cannot be read would let go of what it stands for, so none may.
@@ -75,14 +76,14 @@ pub(super) fn gc(request: GcRequest) -> Result<(String, Vec<Del>), Invalid> {
 }
 
 fn sandbox(container_id: String, interface: String) -> Result<Del, Invalid> {
-    if !is_name(&container_id) {
+    if !is_name(&container_id) || container_id == UNKNOWN_SANDBOX {
         return Err(Invalid::Container(container_id));
     }
     let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     if interface.is_empty() || interface.len() > 15 || matches!(&*interface, "." | "..") || interface.contains(odd) {
         return Err(Invalid::Interface(interface));
     }
-    Ok(Del { container_id, interface })
+    Ok(Del { container_id, interface, pod_uid: String::new() })
 }
 
 /// By the CNI specification, and short enough for a file's name.

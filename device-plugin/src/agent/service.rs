@@ -54,11 +54,13 @@ impl<I: Ipam> Service<I> {
 #[tonic::async_trait]
 impl<I: Ipam> Agent for Service<I> {
     async fn add(&self, request: Request<AddRequest>) -> Result<Response<AddResponse>, Status> {
-        let outcome = match self.added(request).await {
-            Ok(interface) => Outcome::Interface(interface),
-            Err(fault) => Outcome::Fault(fault),
-        };
-        Ok(Response::new(AddResponse { outcome: Some(outcome) }))
+        Ok(Response::new(match self.added(request).await {
+            Ok(interface) => AddResponse {
+                outcome: Some(Outcome::Interface(interface)),
+                detect: Some(answer::detect(self.flows.ipam().detection())),
+            },
+            Err(fault) => AddResponse { outcome: Some(Outcome::Fault(fault)), detect: None },
+        }))
     }
 
     async fn del(&self, request: Request<DelRequest>) -> Result<Response<DelResponse>, Status> {

@@ -2,6 +2,7 @@ use super::*;
 use crate::agent::answer::tests::both_families;
 use hyper_util::rt::TokioIo;
 use ipam_core::{Add, AddError, Answer, Del, Failed, Host, Interface, NotYet, Pod, Step};
+use k8s_api::conf::Detection;
 use proto::agent::agent_client::AgentClient;
 use proto::agent::{
     AddRequest, Attachment, CheckRequest, DelRequest, Fault, GcRequest, GetRequest, StatusRequest,
@@ -24,6 +25,7 @@ struct FakeIpam {
     dels: Mutex<Vec<Del>>,
     /// A flow needs one to end.
     go: Semaphore,
+    detection: watch::Sender<Detection>,
     ready: bool,
 }
 
@@ -35,6 +37,7 @@ impl FakeIpam {
             gcs: watch::Sender::default(),
             dels: Mutex::default(),
             go: Semaphore::new(go),
+            detection: watch::Sender::default(),
             ready: true,
         })
     }
@@ -85,6 +88,10 @@ impl Ipam for FakeIpam {
         Ok(vec![both_families()])
     }
 
+    fn detection(&self) -> Detection {
+        *self.detection.borrow()
+    }
+
     fn ready(&self) -> Result<(), String> {
         if self.ready { Ok(()) } else { Err("not synced".to_owned()) }
     }
@@ -105,12 +112,13 @@ impl Stage {
         std::fs::write(folder.path().join("id"), "an-id").expect("writes");
         let id = folder.path().join("id");
         let places = Places { boot_id: id, state: folder.path().join("state") };
-        let machine = Arc::new(Machine::open(&places, "machine-id".to_owned()).expect("usable"));
+        let machine =
+            Arc::new(Machine::open(&places, "machine-id".to_owned(), CancellationToken::new()).expect("usable"));
         let uid = std::fs::metadata(folder.path()).expect("there").uid();
         let socket = Socket::listen(&path(folder.path()), uid).await.expect("listens");
         let (ipam, stop) = (FakeIpam::new(go), CancellationToken::new());
         let mut serving = JoinSet::new();
-        serving.spawn(serve(socket, ipam.clone(), machine.clone(), Duration::from_secs(10), stop.clone()));
+        serving.spawn(serve(socket, ipam.clone(), machine.clone(), || Duration::from_secs(10), stop.clone()));
         Self { folder, machine, ipam, stop, serving }
     }
 
@@ -173,7 +181,20 @@ async fn every_verb_reaches_the_flows() {
     client.del(DelRequest { attachment: Some(attachment("pod")) }).await.expect("answers");
     client.del(DelRequest::default()).await.expect("a DEL of nothing is done");
     assert_eq!(stage.ipam.dels.lock().expect("no panic").len(), 1);
-    assert!(stage.folder.path().join("state/boot-an-id/dels/c-1").exists(), "remembered");
+    let noted = std::fs::read_to_string(stage.folder.path().join("state/boot-an-id/dels.log"));
+    assert_eq!(noted.expect("a file"), "+c-1\n", "remembered");
+}
+
+#[tokio::test]
+async fn what_to_detect_is_told_with_each_answer_as_it_is_then() {
+    let stage = Stage::begin(100).await;
+    let mut client = stage.client().await;
+    for detection in [Detection::default(), Detection { ip_conflict: true, gateway: false }] {
+        stage.ipam.detection.send_replace(detection);
+        let detect = client.add(request("pod")).await.expect("answers").into_inner().detect.expect("told");
+        assert_eq!((detect.ip_conflict, detect.gateway), (detection.ip_conflict, false));
+    }
+    assert_eq!(client.add(request("later")).await.expect("answers").into_inner().detect, None, "nothing was given");
 }
 
 #[tokio::test]
@@ -243,9 +264,10 @@ async fn who_waited_in_vain_hears_what_took_the_time() {
         let fault = flows.add(asked("slow"), began, Duration::from_secs(left)).await.expect_err("nothing lets it end");
         assert_eq!((fault.code, began.elapsed().as_millis()), (11, waits), "before the caller's own limit");
         let last = if left > 9 { "reserving an address takes" } else { "reading the pod takes" };
-        let starts = format!("parent budget exhausted: of {left}s, {last}");
-        assert!(fault.msg.starts_with(&starts), "{}", fault.msg);
-        assert_eq!(fault.msg.ends_with("reading the pod took 9.0s"), left > 9, "{}", fault.msg);
+        assert!(fault.msg.starts_with(&format!("parent budget exhausted: {last}")), "{}", fault.msg);
+        let end = format!("; cancelled by parent context deadline ({left}s)");
+        assert!(fault.msg.ends_with(&end), "{}", fault.msg);
+        assert_eq!(fault.msg.contains("reading the pod took 9.0s"), left > 9, "{}", fault.msg);
     }
     assert_eq!(flows.running(), 3, "they go on");
     ipam.go.add_permits(3);
@@ -311,7 +333,7 @@ async fn who_comes_when_all_is_full_comes_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_del_is_waited_for_5_seconds_or_2() {
-    let del = || Del { container_id: "c".to_owned(), interface: "net1".to_owned() };
+    let del = || Del { container_id: "c".to_owned(), interface: "net1".to_owned(), pod_uid: String::new() };
     for (ready, seconds) in [(true, 5), (false, 2)] {
         let ipam = FakeIpam::new(0);
         let ipam = Arc::new(FakeIpam { ready, ..Arc::into_inner(ipam).expect("the only one") });

@@ -62,7 +62,12 @@ impl HandedOut {
         fresh.len() < before
     }
 
-    /// Waits until something is handed out.
+    /// A pod has gone: the kubelet is asked soon, as after an `Allocate`, which devices are in use now.
+    pub(crate) fn ask_soon(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Waits until something is handed out, or is to be asked for.
     pub(super) async fn more(&self) {
         self.wake.notified().await;
     }

@@ -183,6 +183,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn who_knows_that_a_pod_has_gone_has_the_kubelet_asked_soon() {
+        let mut asked = Asked::new(vec![Some(GIVEN), Some(LISTED)]);
+        assert_eq!(asked.at_first().await, [GIVEN]);
+        sleep(ASK / 3).await;
+        let started = Instant::now();
+        asked.handed_out.ask_soon();
+        while asked.in_use() != [LISTED] {
+            asked.latest.changed().await.expect("an answer");
+        }
+        assert!(started.elapsed() <= ASK_SOON + 2 * BURST, "{:?}", started.elapsed());
+        sleep(ASK * 9 / 10).await;
+        assert_eq!(asked.times.lock().expect("whole").len(), 2, "and once");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn without_an_answer_it_counts_on_however_long() {
         let mut script = vec![Some(LISTED)];
         script.extend([None; 100]);

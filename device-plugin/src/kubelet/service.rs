@@ -129,7 +129,7 @@ mod tests {
 
     fn offered(count: u32) -> Offered {
         let name = "spidernet.io/sub-eni".parse().expect("a name");
-        Offered::new(DeviceSet::new(name, "sub-eni".to_owned(), count).expect("small"), &BTreeSet::new())
+        Offered::new(DeviceSet::new(name, "sub-eni".to_owned(), count).expect("small"), &BTreeSet::new(), 0)
     }
 
     fn request(containers: &[&[&str]]) -> AllocateRequest {

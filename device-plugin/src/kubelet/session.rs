@@ -36,9 +36,10 @@ pub(crate) struct Offered {
 }
 
 impl Offered {
-    /// The list of `devices` while these numbers of them are in use.
-    pub(crate) fn new(devices: DeviceSet, in_use: &BTreeSet<u32>) -> Self {
-        Self { list: EncodedList::healthy(devices.ids(in_use)), devices }
+    /// The list of `devices` while these numbers of them are in use, and so many slots are taken without a pod.
+    pub(crate) fn new(devices: DeviceSet, in_use: &BTreeSet<u32>, bindings: u32) -> Self {
+        let listed = devices.listed(in_use, bindings).map(|device| (device.id, device.healthy));
+        Self { list: EncodedList::new(listed), devices }
     }
 }
 

@@ -88,7 +88,7 @@ impl Known {
 }
 
 fn refused(error: &InvalidAnnotation) -> NoPool {
-    NoPool(error.to_string())
+    NoPool::new(error.to_string())
 }
 
 #[cfg(test)]

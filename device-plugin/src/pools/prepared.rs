@@ -1,8 +1,8 @@
 //! One pool, made ready: what it has, and what it asks of pods.
 
 use ipam_core::{Address, Candidate, Pool, Range, Ranges, Route, Rule, Rules, Subnet};
-use k8s_api::crd::ip_pool::SpiderIPPool;
-use k8s_api::selector::{Labels, NodeSelector, Requirement};
+use k8s_api::crd::ip_pool::{SpiderIPPool, has_records};
+use k8s_api::selector::{Labels, NodeSelector};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 /// What a pool asks.
@@ -58,7 +58,9 @@ pub(super) fn prepare(pool: &SpiderIPPool, own_namespace: &str) -> Option<(Pool,
         networks: spec.multus_name.iter().map(network).collect(),
     };
     let terminating = pool.metadata.deletion_timestamp.is_some();
-    Some((Pool { candidate, default: spec.default, disabled: spec.disable, terminating }, asks))
+    let records = pool.status.as_ref().and_then(|status| status.allocated_ips.as_deref());
+    let unadopted = records.is_some_and(has_records);
+    Some((Pool { candidate, default: spec.default, disabled: spec.disable, terminating, unadopted }, asks))
 }
 
 impl Asks {
@@ -81,14 +83,7 @@ impl Asks {
 
 impl Affinity {
     fn of(selector: Option<&LabelSelector>) -> Self {
-        let Some(LabelSelector { match_labels, match_expressions }) = selector else { return Self::Absent };
-        let labels = match_labels.iter().flatten().map(|(key, value)| Requirement::equals(key, value));
-        let expressions = match_expressions.iter().flatten().map(|one| {
-            let values = one.values.iter().flatten().cloned().collect();
-            Requirement::new(&one.key, &one.operator, values)
-        });
-        let all: Result<Vec<_>, _> = labels.chain(expressions).collect();
-        all.map_or(Self::Unreadable, |all| Self::Selects(NodeSelector::new(all)))
+        selector.map_or(Self::Absent, |selector| selector.try_into().map_or(Self::Unreadable, Self::Selects))
     }
 
     fn rule(&self, labels: Option<&Labels>) -> Rule {

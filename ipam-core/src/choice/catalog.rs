@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 /// One pool. What can be told once for all pods has been.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each by itself, as the object says it")]
 pub struct Pool {
     /// What a pod would get; its addresses are those of the object, reserved ones too.
     pub candidate: Candidate,
@@ -14,6 +15,8 @@ pub struct Pool {
     pub disabled: bool,
     /// Being deleted.
     pub terminating: bool,
+    /// It has records of an earlier system, so that nobody knows what is free.
+    pub unadopted: bool,
 }
 
 /// Every pool by its name. What is reserved is taken off when a pool or the reservation changes, not for each pod: a choice
@@ -90,7 +93,7 @@ mod tests {
             gateway: None,
             routes: Vec::new(),
         };
-        let pool = Pool { candidate, default: false, disabled: false, terminating: false };
+        let pool = Pool { candidate, default: false, disabled: false, terminating: false, unadopted: false };
         let mut catalog = Catalog::default();
         catalog.reserve(ranges("10.0.0.5 11.0.0.0-11.1.0.0"));
         catalog.put(pool.clone());

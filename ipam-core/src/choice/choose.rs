@@ -62,6 +62,10 @@ fn by_default(request: &Request<'_>, catalog: &Catalog, rules: impl Fn(&Pool) ->
         }
         match Sifted::of(pools, family, &rules).wanted(family) {
             Ok(one) => wanted.push(one),
+            // It will have something of this family in a moment; a pod that started without would stay without.
+            Err(left_out) if left_out.iter().any(|(_, unfit)| *unfit == Unfit::Unadopted) => {
+                return Err(refusal::filtered(&left_out, family, request.nic));
+            }
             Err(left_out) => {
                 refused.get_or_insert_with(|| refusal::filtered(&left_out, family, request.nic));
             }
@@ -112,11 +116,13 @@ impl<'c> Sifted<'c> {
     fn of(pools: Vec<&'c Pool>, family: Family, rules: impl Fn(&Pool) -> Rules) -> Self {
         let mut sifted = Self { fit: Vec::new(), left_out: Vec::new() };
         for pool in pools {
-            let Pool { candidate, default: _, disabled, terminating } = pool;
+            let Pool { candidate, default: _, disabled, terminating, unadopted } = pool;
             let ranked = if *terminating {
                 Err(Unfit::Terminating)
             } else if *disabled {
                 Err(Unfit::Disabled)
+            } else if *unadopted {
+                Err(Unfit::Unadopted)
             } else if candidate.subnet.family() != family {
                 Err(Unfit::Version)
             } else {

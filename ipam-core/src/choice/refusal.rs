@@ -10,16 +10,15 @@ const SHOWN: usize = 8;
 
 /// Nobody names a pool, and none is the default.
 pub(super) fn nothing_named() -> NoPool {
-    NoPool(
+    NoPool::new(
         "no IPPool available, no pool selection rules of any type are specified; name pools in the Pod annotation \
-         'ipam.spidernet.io/ippools', or set spec.default of an IPPool"
-            .to_owned(),
+         'ipam.spidernet.io/ippools', or set spec.default of an IPPool",
     )
 }
 
 /// Pods have no addresses of the family.
 pub(super) fn off(source: &Source, family: Family, nic: &str) -> NoPool {
-    NoPool(format!(
+    NoPool::new(format!(
         "wrong input, {family} IPPools [{}] of {nic} in {} although {family} is disabled; leave them out, or set the chart \
          value ipam.enable{family} to true",
         list(source.of(family)),
@@ -29,12 +28,12 @@ pub(super) fn off(source: &Source, family: Family, nic: &str) -> NoPool {
 
 /// One pool twice in a list.
 pub(super) fn duplicate(pool: &Named, source: &Source, nic: &str) -> NoPool {
-    NoPool(format!("wrong input, duplicate IPPool {pool} specified for NIC {nic} in {}", source.place))
+    NoPool::new(format!("wrong input, duplicate IPPool {pool} specified for NIC {nic} in {}", source.place))
 }
 
 /// A pool that there is not.
 pub(super) fn unknown(pool: &str, source: &Source, nic: &str) -> NoPool {
-    NoPool(format!(
+    NoPool::new(format!(
         "failed to get original IPPool {pool}: there is none of this name; correct {} for NIC {nic}, or create it",
         source.place
     ))
@@ -42,7 +41,7 @@ pub(super) fn unknown(pool: &str, source: &Source, nic: &str) -> NoPool {
 
 /// Patterns alone, and no pool that they cover.
 pub(super) fn uncovered(source: &Source, family: Family, nic: &str) -> NoPool {
-    NoPool(format!(
+    NoPool::new(format!(
         "no IPPool available, no {family} IPPool is covered by [{}] of {nic} in {}",
         list(source.of(family)),
         source.place
@@ -53,11 +52,12 @@ pub(super) fn uncovered(source: &Source, family: Family, nic: &str) -> NoPool {
 pub(super) fn filtered(left_out: &[(&str, Unfit)], family: Family, nic: &str) -> NoPool {
     let names: Vec<_> = left_out.iter().map(|(name, _)| *name).collect();
     let reasons: Vec<_> = left_out.iter().map(|(name, unfit)| format!("{name}: {unfit}")).collect();
-    NoPool(format!(
+    let text = format!(
         "no IPPool available, all {family} IPPools [{}] of {nic} filtered out: [{}]",
         list(&names),
         list(&reasons)
-    ))
+    );
+    NoPool { text, passes: left_out.iter().any(|(_, unfit)| *unfit == Unfit::Unadopted) }
 }
 
 fn list(items: &[impl Display]) -> String {

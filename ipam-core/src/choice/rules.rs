@@ -37,6 +37,7 @@ pub struct Rules {
 pub(super) enum Unfit {
     Terminating,
     Disabled,
+    Unadopted,
     Version,
     NodeName,
     NodeAffinity,
@@ -78,6 +79,7 @@ impl fmt::Display for Unfit {
         f.write_str(match self {
             Self::Terminating => "terminating IPPool",
             Self::Disabled => "disabled IPPool",
+            Self::Unadopted => "records of an earlier system are being taken over, see its condition Adopted",
             Self::Version => "IPPool of another IP version",
             Self::NodeName => "spec.nodeName has not the pod's node",
             Self::NodeAffinity => "spec.nodeAffinity does not select the pod's node",

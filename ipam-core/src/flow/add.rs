@@ -5,8 +5,8 @@ use super::locks::Lock;
 use super::places::Place;
 use super::{Add, AddError, Answer, Candidate, Chosen, Flows, NotYet, Pools, Stopped, Wanted, at};
 use crate::{
-    Allocation, Endpoint, Family, Host, Interface, Kept, Owner, PodFacts, Provider, Step, Store, StoreError, Stored,
-    Then,
+    Allocation, Deadline, Endpoint, Family, Host, Interface, Kept, Owner, PodFacts, Provider, Step, Store, StoreError,
+    Stored, Then,
 };
 use futures::future::{Either, select};
 use std::collections::BTreeSet;
@@ -33,8 +33,18 @@ pub(super) struct Problem {
 pub(super) struct Left {
     pub(super) allocation: Stored<Allocation>,
     pub(super) then: Then,
-    /// Every call that was sent for it has a complete answer.
-    pub(super) answered: bool,
+    pub(super) calls: Calls,
+}
+
+/// What became of the calls that were sent for an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Calls {
+    /// None was sent.
+    None,
+    /// Each has a complete answer.
+    Answered,
+    /// One may still take effect.
+    Open,
 }
 
 impl<E: Into<AddError>> From<E> for Problem {
@@ -51,9 +61,13 @@ impl From<NotYet> for AddError {
 
 impl From<Stopped> for AddError {
     fn from(stopped: Stopped) -> Self {
-        match stopped.source {
-            StoreError::Conflict | StoreError::Gone => Self::NotYet(NotYet::Changed(stopped.step)),
-            source => Self::Store { step: stopped.step, source },
+        match stopped {
+            Stopped::Store { step, source: StoreError::Conflict | StoreError::Gone } => {
+                Self::NotYet(NotYet::Changed(step))
+            }
+            Stopped::Store { step, source } => Self::Store { step, source },
+            Stopped::Unserved { address, server } => Self::NotYet(NotYet::Unserved { address, server }),
+            Stopped::Stopping { step } => Self::NotYet(NotYet::Stopping(step)),
         }
     }
 }
@@ -74,7 +88,7 @@ pub(super) enum Ready {
     /// Nobody has to be asked. With what is known of the binding, if there is one.
     Known(Stored<Allocation>, Option<Interface>),
     /// The cloud has to be asked, until then.
-    Unbound(Stored<Allocation>, Duration),
+    Unbound(Stored<Allocation>, Deadline),
 }
 
 impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
@@ -82,8 +96,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     pub async fn add(&self, add: &Add, pools: &dyn Pools) -> Result<Answer, Failed> {
         let lock = self.lock(add).await.map_err(|error| Failed { error, undo: None })?;
         self.locked(add, pools).await.map_err(|problem| {
-            let undo =
-                problem.left.map(|Left { allocation, then, answered }| Undo { allocation, then, answered, lock });
+            let undo = problem.left.map(|Left { allocation, then, calls }| Undo { allocation, then, calls, lock });
             Failed { error: problem.error, undo }
         })
     }
@@ -98,10 +111,16 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     }
 
     async fn locked(&self, add: &Add, pools: &dyn Pools) -> Result<Answer, Problem> {
-        if let Some(pool) = self.places.still_full(&add.pod.uid) {
-            return Err(NotYet::Crowded(pool).into());
-        }
         let mut places: Vec<Place<'_>> = Vec::new();
+        // What it asked for in vain it will ask for again: nothing is read before it is its turn. Where there is no turn, the next
+        // try reads first: somebody may have given it another pool.
+        let of = (add.pod.uid.clone(), add.interface.clone());
+        if let Some(pools) = self.places.tried(&of)
+            && let Err(crowded) = self.take_places(add, pools, &mut places).await
+        {
+            self.places.forget(&of);
+            return Err(crowded.into());
+        }
         loop {
             let pod = self.read_pod(add, pools).await?;
             let mut mine = self.store.of_pod(&add.pod.uid);
@@ -109,7 +128,9 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             if let Some(releasing) = mine.iter().find(|one| !one.value.held()) {
                 return Err(NotYet::Releasing(releasing.value.address).into());
             }
-            if let Some(entry) = pod.shown(&mine) {
+            // One that was given before its network had a provider is bound now.
+            let unbound = add.parent.is_some() && mine.iter().any(|one| one.value.provider.is_none());
+            if let Some(entry) = pod.shown(&mine).filter(|_| !unbound) {
                 for one in mine.iter().filter(|one| one.value.container_id != add.container_id) {
                     self.swap(add, one, one.value.provider.clone()).await?;
                 }
@@ -119,30 +140,41 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
                 Err(none) if mine.is_empty() => return Err(AddError::NoPool(none).into()),
                 chosen => chosen.unwrap_or_default(),
             };
+            let first = |wanted: &Wanted| wanted.candidates.first().map(|first| first.pool.clone());
+            let needed = mine.iter().map(|one| one.value.pool.clone()).chain(chosen.wanted.iter().filter_map(first));
+            let needed = needed.collect::<BTreeSet<_>>();
             // Who had to wait knows nothing any more: he reads again.
-            if self.take_places(add, &mine, &chosen, &mut places).await? {
+            if self.take_places(add, needed.clone(), &mut places).await? {
                 continue;
             }
-            return self.work(&pod, &mine, &chosen).await;
+            let done = self.work(&pod, &mine, &chosen).await;
+            match &done {
+                Err(Problem { error: AddError::Full { .. }, .. }) => self.places.remember(of, &needed),
+                _ => self.places.forget(&of),
+            }
+            return done;
         }
     }
 
-    /// Whether a place had to be waited for. In the order of names, so that two of two pools do not wait for each other.
+    /// Places in these pools and in no others. Whether one had to be waited for.
     async fn take_places<'a>(
         &'a self,
         add: &Add,
-        mine: &[Stored<Allocation>],
-        chosen: &Chosen,
+        pools: BTreeSet<String>,
         places: &mut Vec<Place<'a>>,
-    ) -> Result<bool, Problem> {
-        let first = |wanted: &Wanted| wanted.candidates.first().map(|first| first.pool.clone());
-        let all: BTreeSet<String> =
-            mine.iter().map(|one| one.value.pool.clone()).chain(chosen.wanted.iter().filter_map(first)).collect();
+    ) -> Result<bool, NotYet> {
+        if places.iter().map(|place| &place.pool).eq(&pools) {
+            return Ok(false);
+        }
+        // All anew, in the order of names: so two of two pools do not wait for each other.
+        places.clear();
         let mut waited = false;
-        for pool in all.into_iter().filter(|pool| !places.iter().any(|place| place.pool == *pool)).collect::<Vec<_>>() {
+        for pool in &pools {
             let left = add.deadline.saturating_sub(self.host.now());
-            let taken = self.places.take(&pool, &add.pod.uid, self.host.sleep(left)).await;
-            let (place, late) = taken.ok_or_else(|| NotYet::Crowded(pool.clone()))?;
+            let Some((place, late)) = self.places.take(pool, self.host.sleep(left)).await else {
+                self.places.remember((add.pod.uid.clone(), add.interface.clone()), &pools);
+                return Err(NotYet::Crowded(pool.clone()));
+            };
             places.push(place);
             waited |= late;
         }
@@ -154,6 +186,9 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         let wanted = &chosen.wanted;
         let families: BTreeSet<Family> =
             wanted.iter().map(|one| one.family).chain(mine.iter().map(|one| one.value.address.family())).collect();
+        if pod.add.parent.is_some() && families.contains(&Family::V6) {
+            return Err(AddError::NotIpv4 { network: pod.add.network.clone() }.into());
+        }
         let mut ready = Vec::with_capacity(families.len());
         for family in families {
             let own = mine.iter().find(|mine| mine.value.address.family() == family);
@@ -213,7 +248,12 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
                     return Ok(Ready::Known(own, Some(entry.clone())));
                 }
                 self.host.at(Step::ReadKept).await;
-                match self.host.kept(&add.pod.uid, &add.interface).await {
+                let kept = self.host.kept(&add.pod.uid, &add.interface).await;
+                if !matches!(&kept, Kept::Result(kept) if kept.bind_id.as_deref() == own.value.bind_id()) {
+                    // It could not be bound anew.
+                    self.served(&own.value)?;
+                }
+                match kept {
                     Kept::Result(kept) if kept.bind_id.as_deref() == own.value.bind_id() => {
                         let own = self.swap(add, own, own.value.provider.clone()).await?;
                         Ok(Ready::Known(own, Some(*kept)))
@@ -221,7 +261,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
                     Kept::Unreadable => Err(NotYet::Changed(Step::ReadKept).into()),
                     Kept::Result(_) | Kept::Nothing => Err(Problem {
                         error: NotYet::BoundAnew(own.value.address).into(),
-                        left: Some(Left { allocation: own.clone(), then: Then::Keep, answered: false }),
+                        left: Some(Left { allocation: own.clone(), then: Then::Keep, calls: Calls::Open }),
                     }),
                 }
             }
@@ -230,8 +270,11 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
 
     /// A family of which it has none: that of its predecessor, or a new one.
     async fn begin(&self, pod: &Pod<'_>, wanted: &Wanted) -> Result<Ready, Problem> {
+        if let Some(unnamed) = self.unnamed(pod, wanted) {
+            return self.resume(pod, &unnamed).await;
+        }
         if pod.retained
-            && let Some(ready) = self.inherit(pod, wanted.family).await?
+            && let Some(ready) = self.inherit(pod, wanted).await?
         {
             return Ok(ready);
         }
@@ -250,10 +293,8 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
                     own
                 }
                 Ready::Unbound(own, deadline) => {
-                    let bound = self.bind(pod.add, &own, deadline).await?;
-                    let before = pod.before();
-                    entry.mac = bound.mac.or_else(|| before.and_then(|before| before.mac.clone()));
-                    entry.vlan = bound.vlan.or_else(|| before.and_then(|before| before.vlan));
+                    let bound = self.bind(pod, &own, deadline).await?;
+                    (entry.mac, entry.vlan) = (bound.mac, bound.vlan);
                     entry.bind_id = own.value.bind_id().map(str::to_owned);
                     own
                 }
@@ -297,8 +338,10 @@ impl Pod<'_> {
         self.pools.of(&allocation.pool).ok_or_else(gone)
     }
 
-    /// What the endpoint says of the interface, of this pod or of the one before.
+    /// What the endpoint says of the interface, of this pod or, if it is retained, of the one before.
     pub(super) fn before(&self) -> Option<&Interface> {
-        self.endpoint.as_ref()?.value.interfaces.iter().find(|before| before.name == self.add.interface)
+        let endpoint = &self.endpoint.as_ref()?.value;
+        let own = self.retained || endpoint.pod.uid == self.add.pod.uid;
+        endpoint.interfaces.iter().find(|before| own && before.name == self.add.interface)
     }
 }

@@ -7,30 +7,43 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     /// Frees what an interface of a sandbox had, if its pod is gone. Nothing is known of the sandbox: nothing is done, and
     /// that is a success. (An allocation that another sandbox of the pod has taken over names that one.)
     pub async fn del(&self, del: &Del) -> Result<(), Stopped> {
-        let theirs = |one: &Stored<Allocation>| one.value.interface == del.interface && one.value.held();
-        let Some(uid) =
-            self.store.of_container(&del.container_id).into_iter().find(theirs).map(|one| one.value.pod.uid)
-        else {
+        let Some(uid) = self.of_sandbox(del).into_iter().next().map(|one| one.value.pod.uid) else {
             return Ok(());
         };
         let _lock = self.locks.take((uid, del.interface.clone())).await;
         let mut first = Ok(());
         // Read again: an ADD may have been on its way.
-        for one in self.store.of_container(&del.container_id).into_iter().filter(theirs) {
-            let done = self.let_go(one).await;
+        for one in self.of_sandbox(del) {
+            let done = self.let_go(one, del).await;
             first = first.and(done);
         }
         first
     }
 
-    async fn let_go(&self, stored: Stored<Allocation>) -> Result<(), Stopped> {
+    /// What the sandbox has, and what the pod has in a sandbox that nobody knows: this may be it.
+    fn of_sandbox(&self, del: &Del) -> Vec<Stored<Allocation>> {
+        let mut all = self.store.of_container(&del.container_id);
+        if !del.pod_uid.is_empty() {
+            let unknown = self.store.of_pod(&del.pod_uid).into_iter().filter(|one| one.value.sandbox_unknown());
+            all.extend(unknown);
+        }
+        all.retain(|one| one.value.interface == del.interface && one.value.held());
+        all
+    }
+
+    async fn let_go(&self, stored: Stored<Allocation>, del: &Del) -> Result<(), Stopped> {
         let allocation = &stored.value;
         let pod = &allocation.pod;
         self.host.at(Step::ReadPod).await;
         let facts = self.store.pod(&pod.namespace, &pod.name).await.map_err(at(Step::ReadPod))?;
+        let there = facts.as_ref().is_some_and(|facts| facts.is(&pod.uid) && !facts.terminal);
+        if there && allocation.sandbox_unknown() {
+            // It may as well be an earlier one of the pod, also while that is ending.
+            return Ok(());
+        }
         let live = facts.is_some_and(|facts| facts.lives_as(&pod.uid));
         if live || self.retained(&pod.namespace, &pod.name, allocation.owner.as_ref()).await? {
-            if allocation.detached { Ok(()) } else { self.detach(stored).await }
+            if allocation.detached { Ok(()) } else { self.detach(stored, &del.container_id).await }
         } else if allocation.provider.is_some() {
             self.free(stored, Then::Delete).await
         } else {
@@ -38,11 +51,13 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         }
     }
 
-    /// Marks it: its sandbox is gone.
-    pub(super) async fn detach(&self, stored: Stored<Allocation>) -> Result<(), Stopped> {
-        let next = Allocation { detached: true, ..stored.value };
+    /// Marks it: its sandbox is gone. Of one that nobody knew, the id as well.
+    pub(super) async fn detach(&self, stored: Stored<Allocation>, container_id: &str) -> Result<(), Stopped> {
+        let next = Allocation { detached: true, container_id: container_id.to_owned(), ..stored.value };
         self.host.at(Step::Detach).await;
-        self.store.advance(next.address, &stored.version, next).await.map_err(at(Step::Detach))?;
+        let address = next.address;
+        self.store.advance(address, &stored.version, next).await.map_err(at(Step::Detach))?;
+        self.ended.forget(address);
         Ok(())
     }
 }

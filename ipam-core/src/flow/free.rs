@@ -6,11 +6,12 @@
 //!                                                                                └ renew ┘ no, or unknown
 //! ```
 
-use super::bind::call;
+use super::add::Calls;
+use super::bind::back;
 use super::locks::Lock;
 use super::settled::{GRACE, settle, settled_at};
 use super::{Flows, Stopped, at};
-use crate::{Allocation, Host, Outcome, Provider, Releasing, State, Step, Store, Stored, Then};
+use crate::{Allocation, Deadline, Host, Outcome, Provider, Releasing, State, Step, Store, Stored, Then};
 use std::time::Duration;
 
 /// Something to give back, with the lock under which that was decided.
@@ -18,8 +19,7 @@ use std::time::Duration;
 pub struct Undo {
     pub(super) allocation: Stored<Allocation>,
     pub(super) then: Then,
-    /// Every call that was sent for it has a complete answer.
-    pub(super) answered: bool,
+    pub(super) calls: Calls,
     pub(super) lock: Lock,
 }
 
@@ -30,17 +30,22 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     /// Does what a failed ADD left to do.
     pub async fn undo(&self, undo: Undo) -> Result<(), Stopped> {
         let _lock = undo.lock;
-        self.free_answered(undo.allocation, undo.then, undo.answered).await
+        match (undo.calls, undo.then) {
+            (Calls::None, Then::Delete) => self.remove(&undo.allocation).await,
+            (Calls::None, Then::Keep) => self.give_back(undo.allocation, None).await,
+            (calls, then) => self.free_after(undo.allocation, then, calls).await,
+        }
     }
 
     /// Frees an allocation whose lock the caller holds.
     pub(super) async fn free(&self, stored: Stored<Allocation>, then: Then) -> Result<(), Stopped> {
-        self.free_answered(stored, then, false).await
+        self.free_after(stored, then, Calls::Open).await
     }
 
-    async fn free_answered(&self, stored: Stored<Allocation>, then: Then, answered: bool) -> Result<(), Stopped> {
+    async fn free_after(&self, stored: Stored<Allocation>, then: Then, calls: Calls) -> Result<(), Stopped> {
+        self.served(&stored.value)?;
         let shown = self.withdraw(&stored).await?;
-        let quiet = if answered || shown { Duration::ZERO } else { settled_at(&stored, None) };
+        let quiet = if calls == Calls::Open && !shown { settled_at(&stored, None) } else { Duration::ZERO };
         let unbound = self.unbind(stored, then, quiet).await?;
         match then {
             Then::Keep => self.give_back(unbound, None).await,
@@ -58,30 +63,34 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         if stored.value.provider.is_none() {
             return Ok(stored);
         }
+        self.served(&stored.value)?;
         let (mut stored, mut deadline) = self.fence(stored, then, quiet, Step::Fence).await?;
         if self.host.now() < quiet {
-            self.until(quiet, Step::Settle).await;
+            self.until(quiet, Step::Settle).await?;
+            self.served(&stored.value)?;
             (stored, deadline) = self.fence(stored, then, quiet, Step::Renew).await?;
         }
         let mut pause = PAUSES.0;
         let mut unknown = false;
         loop {
-            let Some(call) = call(&stored.value, deadline) else { return Ok(stored) };
+            let Some(call) = back(&stored.value, deadline) else { return Ok(stored) };
             self.host.at(Step::Unbind).await;
             match self.provider.release(&call).await {
                 Outcome::Answered(()) => break,
-                Outcome::Rejected(_) => {}
-                Outcome::Unknown(_) => {
+                Outcome::Rejected(why) | Outcome::Unsent(why) => self.told(&stored.value, why),
+                Outcome::Unknown(why) => {
                     unknown = true;
-                    quiet = quiet.max(deadline.saturating_add(GRACE));
+                    quiet = quiet.max(deadline.at.saturating_add(GRACE));
+                    self.told(&stored.value, why);
                 }
             }
-            self.host.sleep(self.jittered(pause)).await;
+            self.pause(self.jittered(pause), Step::Unbind).await?;
             pause = pause.saturating_mul(2).min(PAUSES.1);
+            self.served(&stored.value)?;
             (stored, deadline) = self.fence(stored, then, quiet, Step::Renew).await?;
         }
         if unknown {
-            self.until(quiet, Step::SettleUnknown).await;
+            self.until(quiet, Step::SettleUnknown).await?;
         }
         Ok(stored)
     }
@@ -93,16 +102,30 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         then: Then,
         quiet: Duration,
         step: Step,
-    ) -> Result<(Stored<Allocation>, Duration), Stopped> {
+    ) -> Result<(Stored<Allocation>, Deadline), Stopped> {
         self.host.at(step).await;
-        let now = self.host.now();
+        let (now, limit) = (self.host.now(), self.provider.limit());
         let mut next = stored.value.clone();
         next.state = State::Releasing(Releasing { releaser: self.me.releaser.clone(), then });
         if let Some(binding) = &mut next.provider {
-            binding.settle = settle(&stored.value, now >= quiet, self.me.call);
+            binding.settle = settle(&stored.value, now >= quiet, limit);
         }
         let stored = self.store.advance(next.address, &stored.version, next).await.map_err(at(step))?;
-        Ok((stored, now.saturating_add(self.me.call)))
+        Ok((stored, Deadline::new(now, limit, None)))
+    }
+
+    /// Nobody asks the cloud any more: whoever does is fenced, and what was sent has settled when this ends.
+    pub(super) async fn give_up(
+        &self,
+        stored: Stored<Allocation>,
+        quiet: Duration,
+    ) -> Result<Stored<Allocation>, Stopped> {
+        if stored.value.provider.is_none() {
+            return Ok(stored);
+        }
+        let (fenced, _) = self.fence(stored, Then::Delete, quiet, Step::Fence).await?;
+        self.until(quiet, Step::Settle).await?;
+        Ok(fenced)
     }
 
     /// Deletes it.
@@ -110,6 +133,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         self.host.at(Step::Remove).await;
         self.store.remove(stored.value.address, &stored.version).await.map_err(at(Step::Remove))?;
         self.known.released(stored.value.address, self.host.now());
+        self.ended.forget(stored.value.address);
         Ok(())
     }
 
@@ -123,9 +147,18 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         Ok(())
     }
 
-    async fn until(&self, time: Duration, step: Step) {
+    async fn until(&self, time: Duration, step: Step) -> Result<(), Stopped> {
         self.host.at(step).await;
-        self.host.sleep(time.saturating_sub(self.host.now())).await;
+        self.pause(time.saturating_sub(self.host.now()), step).await
+    }
+
+    /// What is to be done after it may as well be done by a later process.
+    async fn pause(&self, time: Duration, step: Step) -> Result<(), Stopped> {
+        if self.host.pause(time).await { Ok(()) } else { Err(Stopped::Stopping { step }) }
+    }
+
+    fn told(&self, allocation: &Allocation, why: String) {
+        self.host.unreleased(allocation, why);
     }
 
     /// Half of it for certain, half by chance.

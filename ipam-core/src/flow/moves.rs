@@ -1,10 +1,10 @@
 //! A retained pod that came back on another node.
 
 use super::{Flows, Stopped, at};
-use crate::{Address, Allocation, Endpoint, Host, Node, Pod, PodFacts, Provider, Step, Store, Stored, Then};
+use crate::{Address, Allocation, Endpoint, Host, Node, Owner, Pod, PodFacts, Provider, Step, Store, Stored, Then};
 use std::time::Duration;
 
-/// The pod that has the name now, and its node.
+/// The pod that has the name now, or the machine, and its node.
 #[derive(Clone, Debug)]
 pub struct Successor {
     /// The pod.
@@ -23,8 +23,9 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             return Ok(());
         };
         let old = &stored.value;
-        let same_name = (&old.pod.namespace, &old.pod.name) == (&to.pod.namespace, &to.pod.name);
-        if !same_name || old.pod.uid == to.pod.uid || old.node.name == to.node.name {
+        let machine = old.owner.as_ref().is_some_and(Owner::is_machine);
+        let same = old.pod.namespace == to.pod.namespace && (machine || old.pod.name == to.pod.name);
+        if !same || old.pod.uid == to.pod.uid || old.node.name == to.node.name {
             return Ok(());
         }
         if !self.lives(to).await? || !self.retained(&old.pod.namespace, &old.pod.name, old.owner.as_ref()).await? {
@@ -34,6 +35,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             if !self.is_settled(&stored).await? {
                 return Ok(());
             }
+            self.served(old)?;
             let releasing = !old.held();
             let shown = if releasing { false } else { self.withdraw(&stored).await? };
             let quiet = if shown || releasing { Duration::ZERO } else { super::settled::settled_at(&stored, None) };
@@ -55,6 +57,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             boot_id: String::new(),
             flow_id: self.fresh(),
             detached: false,
+            release_request: None,
             ..unbound.value.clone()
         };
         self.give_back(unbound, Some(moved.clone())).await?;

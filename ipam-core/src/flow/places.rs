@@ -1,10 +1,10 @@
 //! How many ADDs work on one pool at a time. A pool whose writes hang, or that is listed for every guess, has so many at work
 //! and so many in its queue, and no more: those of other pools go on. An ADD counts for the pool that it tries first, from its
-//! choice to its end.
+//! choice to its end; one of a pod that got nothing the last time, from its beginning, so that it costs nothing while it waits.
 
 use futures::channel::oneshot;
 use futures::future::{Either, select};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) const PLACES: usize = 32;
 /// A node that has just come up starts all of its pods at once.
 pub(super) const QUEUE: usize = 256;
-/// Pods that are remembered as refused.
-const REFUSED: usize = 4096;
+/// Pods that are remembered.
+const MOST: usize = 4096;
 
 /// Who has how many.
 #[derive(Debug, Default)]
@@ -23,8 +23,8 @@ pub(super) struct Places(Mutex<All>);
 #[derive(Debug, Default)]
 struct All {
     pools: HashMap<String, Pool>,
-    /// UIDs of pods that found the queue full, and of which pool.
-    refused: HashMap<String, String>,
+    /// Of interfaces that were given nothing, by pod UID and name, the pools in which they asked.
+    tried: HashMap<(String, String), BTreeSet<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -48,35 +48,41 @@ struct Turn<'a> {
 }
 
 impl Places {
-    /// The pool whose queue this pod found full the last time, if it still is: no read is needed to say so.
-    pub(super) fn still_full(&self, uid: &str) -> Option<String> {
-        let all = self.all();
-        let pool = all.refused.get(uid)?;
-        all.pools.get(pool).is_some_and(Pool::is_full).then(|| pool.clone())
+    /// The pools in which it was asked for this interface in vain the last time.
+    pub(super) fn tried(&self, of: &(String, String)) -> Option<BTreeSet<String>> {
+        self.all().tried.get(of).cloned()
     }
 
-    /// A place in `pool` for a pod, and whether it was waited for; none if the queue is full or `end` comes first.
-    pub(super) async fn take(&self, pool: &str, uid: &str, end: impl Future<Output = ()>) -> Option<(Place<'_>, bool)> {
+    /// An interface was given nothing in these.
+    pub(super) fn remember(&self, of: (String, String), pools: &BTreeSet<String>) {
+        let tried = &mut self.all().tried;
+        if tried.len() >= MOST {
+            tried.clear();
+        }
+        tried.insert(of, pools.clone());
+    }
+
+    /// It has what it wants, or wants something else.
+    pub(super) fn forget(&self, of: &(String, String)) {
+        self.all().tried.remove(of);
+    }
+
+    /// A place in `pool`, and whether it was waited for; none if the queue is full or `end` comes first.
+    pub(super) async fn take(&self, pool: &str, end: impl Future<Output = ()>) -> Option<(Place<'_>, bool)> {
         let place = || Place { all: self, pool: pool.to_owned() };
         let mut turn = {
             let mut all = self.all();
             let found = all.pools.entry(pool.to_owned()).or_default();
             if found.taken < PLACES {
                 found.taken += 1;
-                all.refused.remove(uid);
                 return Some((place(), false));
             }
             found.waiting.retain(|waiting| !waiting.is_canceled());
-            if found.is_full() {
-                if all.refused.len() >= REFUSED {
-                    all.refused.clear();
-                }
-                all.refused.insert(uid.to_owned(), pool.to_owned());
+            if found.waiting.len() >= QUEUE {
                 return None;
             }
             let (tell, told) = oneshot::channel();
             found.waiting.push_back(tell);
-            all.refused.remove(uid);
             Turn { all: self, pool, told }
         };
         match select(&mut turn.told, pin!(end)).await {
@@ -105,12 +111,6 @@ impl Places {
     }
 }
 
-impl Pool {
-    fn is_full(&self) -> bool {
-        self.taken >= PLACES && self.waiting.len() >= QUEUE
-    }
-}
-
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.all.leave(&self.pool);
@@ -133,15 +133,15 @@ mod tests {
     use futures::future::pending;
 
     fn now<'a>(places: &'a Places, pool: &'a str) -> Place<'a> {
-        places.take(pool, "uid", pending()).now_or_never().flatten().expect("free").0
+        places.take(pool, pending()).now_or_never().flatten().expect("free").0
     }
 
     #[test]
     fn who_waits_is_served_in_turn_and_another_pool_at_once() {
         let places = Places::default();
         let mut held: Vec<_> = (0..PLACES).map(|_| now(&places, "a")).collect();
-        let mut first = Box::pin(places.take("a", "uid", pending()));
-        let mut second = Box::pin(places.take("a", "uid", pending()));
+        let mut first = Box::pin(places.take("a", pending()));
+        let mut second = Box::pin(places.take("a", pending()));
         assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
         drop(now(&places, "b"));
         held.pop();
@@ -154,18 +154,16 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_refuses_and_remembers() {
+    fn a_full_queue_refuses() {
         let places = Places::default();
         let held: Vec<_> = (0..PLACES).map(|_| now(&places, "a")).collect();
-        let mut waiting: Vec<_> = (0..QUEUE).map(|_| Box::pin(places.take("a", "w", pending()))).collect();
+        let mut waiting: Vec<_> = (0..QUEUE).map(|_| Box::pin(places.take("a", pending()))).collect();
         assert!(waiting.iter_mut().all(|one| one.as_mut().now_or_never().is_none()));
-        assert!(places.take("a", "late", pending()).now_or_never().expect("at once").is_none());
-        assert_eq!(places.still_full("late").as_deref(), Some("a"));
-        assert_eq!(places.still_full("w"), None);
+        assert!(places.take("a", pending()).now_or_never().expect("at once").is_none());
         waiting.pop();
-        assert!(places.take("a", "late", async {}).now_or_never().expect("at once").is_none(), "his time is over");
+        assert!(places.take("a", async {}).now_or_never().expect("at once").is_none(), "his time is over");
         drop(waiting);
         drop(held);
-        assert_eq!(places.still_full("late"), None);
+        assert!(places.all().pools.is_empty());
     }
 }

@@ -2,7 +2,9 @@
 
 use super::add::Pod;
 use super::{Candidate, Chosen, Flows, Stopped, at};
-use crate::{Address, Allocation, Assigned, Endpoint, Host, Interface, Provider, Step, Store, StoreError, Stored};
+use crate::{
+    Address, Allocation, Assigned, Endpoint, Host, Interface, Owner, Provider, Step, Store, StoreError, Stored,
+};
 
 impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     /// Writes the entry of an interface into the endpoint that was read at the beginning.
@@ -13,11 +15,13 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         let others = kept.into_iter().flat_map(|before| &before.value.interfaces);
         let mut interfaces: Vec<_> = others.filter(|other| other.name != entry.name).cloned().collect();
         interfaces.push(entry.clone());
+        let machine = pod.facts.owner.as_ref().is_some_and(Owner::is_machine);
         let endpoint = Endpoint {
             pod: pod.add.pod.clone(),
             node: self.me.node.name.clone(),
             owner: pod.facts.owner.clone(),
-            goes_with: (!pod.retained).then(|| pod.facts.uid.clone()),
+            // No later pod of a machine has the name.
+            goes_with: (!pod.retained || machine).then(|| pod.facts.uid.clone()),
             interfaces,
         };
         self.host.at(Step::Publish).await;
@@ -46,8 +50,8 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         let empty = Endpoint { pod, node, owner: None, goes_with, interfaces: Vec::new() };
         match self.store.publish(None, empty).await {
             // A namespace that is going, or gone, takes no publish either.
-            Ok(_) | Err(StoreError::Gone | StoreError::Refused(_)) => Ok(false),
-            Err(source) => Err(Stopped { step: Step::Withdraw, source }),
+            Ok(_) | Err(StoreError::Gone) => Ok(false),
+            Err(source) => Err(Stopped::Store { step: Step::Withdraw, source }),
         }
     }
 }

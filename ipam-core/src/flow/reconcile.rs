@@ -38,6 +38,12 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         self.host.at(Step::ReadPod).await;
         let facts = self.store.pod(&pod.namespace, &pod.name).await.map_err(at(Step::ReadPod))?;
         let there = facts.filter(|facts| facts.is(&pod.uid) && !facts.terminal);
+        match &there {
+            None if allocation.sandbox_unknown() => {
+                self.ended.note(allocation.address, &pod.uid, self.host.now());
+            }
+            _ => self.ended.forget(allocation.address),
+        }
         let retained = self.retained(&pod.namespace, &pod.name, allocation.owner.as_ref()).await?;
         match there {
             None if retained => self.reconcile_retained(stored).await,
@@ -70,7 +76,8 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         if !self.sandbox_gone(&stored.value).await {
             return Ok(Looked::Waits);
         }
-        self.detach(stored).await?;
+        let container = stored.value.container_id.clone();
+        self.detach(stored, &container).await?;
         Ok(Looked::Done)
     }
 
@@ -88,6 +95,10 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         let endpoint = endpoint.map(|endpoint| endpoint.value);
         if endpoint.as_ref().is_some_and(|endpoint| endpoint.entry(allocation).is_some()) {
             self.follow_node(stored).await?;
+            return Ok(Looked::Done);
+        }
+        // Nothing tells a sandbox that uses it from one that never came to be, until the pod ends or comes for it.
+        if allocation.sandbox_unknown() {
             return Ok(Looked::Done);
         }
         let quiet = match allocation.provider {
@@ -125,9 +136,9 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     }
 
     async fn has_another(&self, stored: &Stored<Allocation>) -> Result<bool, Stopped> {
-        let pod = &stored.value.pod;
+        let Allocation { pod, owner, .. } = &stored.value;
         self.host.at(Step::LookUp).await;
-        let named = self.store.named(&pod.namespace, &pod.name).await.map_err(at(Step::LookUp))?;
+        let named = self.store.named(&pod.namespace, &pod.name, owner.as_ref()).await.map_err(at(Step::LookUp))?;
         Ok(named.iter().any(|other| {
             other.value.address != stored.value.address
                 && other.value.address.family() == stored.value.address.family()
@@ -154,6 +165,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         if !self.settled(&stored, None) {
             return Ok(Looked::Waits);
         }
+        self.served(&stored.value)?;
         let pod = &stored.value.pod;
         let then = match releasing.then {
             Then::Delete => Then::Delete,

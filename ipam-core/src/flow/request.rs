@@ -86,6 +86,8 @@ pub struct Del {
     pub container_id: String,
     /// Interface in the pod.
     pub interface: String,
+    /// UID of the pod, if the runtime says it: for addresses whose sandbox nobody recorded.
+    pub pod_uid: String,
 }
 
 /// What an interface has now: the entry of the endpoint.
@@ -124,13 +126,37 @@ pub enum AddError {
         /// Those that were tried, with how many addresses each has.
         pools: Vec<(String, u128)>,
     },
+    /// No NIC that the cloud could bind to.
+    #[error("failed to get parent NIC MAC: {why}")]
+    NoParent {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The runtime waits for less than one call of the cloud may take.
+    #[error(
+        "agentTimeout leaves {left:.1?}, which must be more than iaasNetworkProvider.httpRequestTimeout ({limit:?}): raise ipam.agentTimeout of the network's configuration"
+    )]
+    AgentTimeout {
+        /// What the runtime gives.
+        left: Duration,
+        /// What a call may take.
+        limit: Duration,
+    },
     /// Too little time for the cloud.
-    #[error("parent budget insufficient: {remaining}ms remaining is less than provider worst-case {worst}s", remaining = .remaining.as_millis(), worst = .worst.as_secs())]
+    #[error("parent budget insufficient: {remaining:?} remaining is less than provider worst-case {worst}s", remaining = .remaining, worst = .worst.as_secs())]
     Budget {
         /// What is left.
         remaining: Duration,
         /// What the cloud may need.
         worst: Duration,
+    },
+    /// A provider binds IPv4 alone.
+    #[error(
+        "network {network} is a provider's, which binds IPv4 alone, and the pod would get IPv6 in it: name pools of IPv4 alone"
+    )]
+    NotIpv4 {
+        /// The attachment.
+        network: String,
     },
     /// The cloud said no. What was reserved is being given back.
     #[error("the provider refuses to bind {address}: {why}")]
@@ -151,10 +177,23 @@ pub enum AddError {
     },
 }
 
-/// Why no pool is for a pod, in words for its owner.
+/// Why no pool is for a pod.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NoPool(pub String);
+#[error("{text}")]
+pub struct NoPool {
+    /// In words for its owner.
+    pub text: String,
+    /// One that fits is being taken over from an earlier system: it will be possible.
+    pub passes: bool,
+}
+
+impl NoPool {
+    /// As long as nobody changes pods or pools.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), passes: false }
+    }
+}
 
 /// What is waited for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -184,6 +223,25 @@ pub enum NotYet {
         /// What happened.
         why: String,
     },
+    /// The cloud.
+    #[error("the provider cannot be asked for {address}: {why}")]
+    Unreached {
+        /// What was to be bound.
+        address: Address,
+        /// What is in the way.
+        why: String,
+    },
+    /// It was bound elsewhere.
+    #[error("{address} of this pod may be bound at provider {server}, which is not configured any more")]
+    Unserved {
+        /// Which.
+        address: Address,
+        /// Where.
+        server: String,
+    },
+    /// This process ends.
+    #[error("the node agent ends while {0}")]
+    Stopping(Step),
     /// The binding was lost; the address is bound anew.
     #[error("{0} has to be bound anew")]
     BoundAnew(Address),
@@ -221,6 +279,7 @@ impl AddError {
     pub fn again(&self) -> bool {
         match self {
             Self::NotYet(_) => true,
+            Self::NoPool(none) => none.passes,
             Self::Store { source, .. } => !matches!(source, StoreError::Refused(_)),
             _ => false,
         }

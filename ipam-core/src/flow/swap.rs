@@ -2,9 +2,12 @@
 
 use super::add::{Pod, Problem, Ready};
 use super::settled::{GRACE, settled_at};
-use super::{Add, Candidate, Flows, NotYet, Stopped, at};
-use crate::{Allocation, Binding, Endpoint, Family, Host, Owner, Provider, Step, Store, Stored};
-use std::time::Duration;
+use super::{Add, Candidate, Flows, NotYet, Stopped, Wanted, at};
+use crate::{Allocation, Binding, Deadline, Endpoint, Host, Owner, Provider, Step, Store, Stored};
+
+fn is_unnamed(allocation: &Allocation, wanted: &Wanted) -> bool {
+    allocation.interface.is_empty() && wanted.candidates.iter().any(|candidate| candidate.pool == allocation.pool)
+}
 
 impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     /// Writes the sandbox and the pod of this ADD into an allocation. Done even if nothing differs: it fences every publish
@@ -19,12 +22,15 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             pod: add.pod.clone(),
             node: self.me.node.clone(),
             container_id: add.container_id.clone(),
+            interface: add.interface.clone(),
             network: add.network.clone(),
             netns: add.netns.clone(),
             boot_id: add.boot_id.clone(),
             flow_id: self.fresh(),
             detached: false,
             provider,
+            // Whoever asked meant the one before.
+            release_request: None,
             ..own.value.clone()
         };
         self.host.at(Step::Swap).await;
@@ -41,28 +47,36 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
 
     /// On a provider's network: the binding that precedes a call, and until when the call may take. Others count its `settle`
     /// from when they see it, which is after this.
-    pub(super) fn binding(&self, add: &Add, pool: &Candidate) -> Option<(Binding, Duration)> {
+    pub(super) fn binding(&self, add: &Add, pool: &Candidate) -> Option<(Binding, Deadline)> {
         let parent = add.parent.as_ref()?;
-        let budget = add.deadline.saturating_sub(self.host.now()).min(self.me.call);
+        let now = self.host.now();
+        let deadline = Deadline::new(now, self.provider.limit(), Some(add.deadline.saturating_sub(now)));
         let binding = Binding {
             server: parent.server.clone(),
             subnet: pool.subnet.to_string(),
             parent_nic_mac: parent.mac.clone(),
             bind_id: self.fresh(),
-            settle: budget.saturating_add(GRACE),
+            settle: deadline.at.saturating_sub(now).saturating_add(GRACE),
         };
-        Some((binding, self.host.now().saturating_add(budget)))
+        Some((binding, deadline))
+    }
+
+    /// An address of the pod of which an earlier system did not say what interface it is for: this one's, if it may have it.
+    pub(super) fn unnamed(&self, pod: &Pod<'_>, wanted: &Wanted) -> Option<Stored<Allocation>> {
+        let own = self.store.of_pod(&pod.add.pod.uid);
+        own.into_iter().find(|one| one.value.held() && is_unnamed(&one.value, wanted))
     }
 
     /// The address of the pod's predecessor, if it is retained.
-    pub(super) async fn inherit(&self, pod: &Pod<'_>, family: Family) -> Result<Option<Ready>, Problem> {
+    pub(super) async fn inherit(&self, pod: &Pod<'_>, wanted: &Wanted) -> Result<Option<Ready>, Problem> {
         let add = pod.add;
         self.host.at(Step::LookUp).await;
-        let named = self.store.named(&add.pod.namespace, &add.pod.name).await.map_err(at(Step::LookUp))?;
+        let owner = pod.facts.owner.as_ref();
+        let named = self.store.named(&add.pod.namespace, &add.pod.name, owner).await.map_err(at(Step::LookUp))?;
         let same = |one: &&Stored<Allocation>| {
-            one.value.interface == add.interface
-                && one.value.address.family() == family
-                && one.value.owner.as_ref().map(|owner| &owner.uid) == pod.facts.owner.as_ref().map(|owner| &owner.uid)
+            let named = one.value.interface == add.interface && one.value.address.family() == wanted.family;
+            (named || is_unnamed(&one.value, wanted))
+                && one.value.owner.as_ref().map(|owner| &owner.uid) == owner.map(|owner| &owner.uid)
         };
         let Some(old) = named.iter().find(same) else { return Ok(None) };
         let address = old.value.address;
@@ -101,6 +115,10 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     pub(super) async fn sandbox_gone(&self, allocation: &Allocation) -> bool {
         if allocation.container_id.is_empty() {
             return true;
+        }
+        if allocation.sandbox_unknown() {
+            let Allocation { address, pod, detached, .. } = allocation;
+            return *detached || self.ended.is_torn_down(*address, &pod.uid, self.host.now());
         }
         self.host.at(Step::LookAtSandbox).await;
         self.host.sandbox_gone(allocation).await

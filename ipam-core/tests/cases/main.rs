@@ -3,14 +3,21 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test's own parts")]
 
+mod adopted;
 mod again;
+mod asked;
+mod away;
+mod budget;
 mod ended;
 mod endpoint;
 mod faults;
 mod many;
 mod node;
+mod outage;
 mod scale;
 mod side;
 mod stale;
 mod undo;
+mod unserved;
+mod vlans;
 mod world;

@@ -4,13 +4,15 @@ use crate::side::Side;
 use crate::world::Shared;
 use futures::task::noop_waker_ref;
 use ipam_core::{
-    Add, Address, Answer, Candidate, Chosen, Del, Failed, Family, Flows, Me, NoPool, Node, Parent, Pod, PodFacts,
-    Pools, Range, Ranges, Wanted,
+    Add, AddError, Address, Answer, Candidate, Chosen, Del, Failed, Family, Flows, Me, NoPool, Node, Parent, Pod,
+    PodFacts, Pools, Range, Ranges, Wanted,
 };
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
+
+pub(crate) const PROVIDER: &str = "http://provider";
 
 pub(crate) type Flow = Flows<Side, Side, Side>;
 
@@ -35,7 +37,7 @@ pub(crate) fn start(shared: &Shared, node: &str) -> Flow {
     let side = Side::new(shared, node);
     let node = Node { name: node.to_owned(), ..Node::default() };
     let releaser = format!("start-{}", shared.world().number());
-    Flows::new(side.clone(), side.clone(), side, Me { releaser, node, call: Duration::from_secs(50) })
+    Flows::new(side.clone(), side.clone(), side, Me { releaser, node })
 }
 
 /// One pool of so many addresses.
@@ -55,19 +57,39 @@ impl Pools for Pool {
     }
 }
 
-pub(crate) async fn add(flows: &Flow, shared: &Shared, who: &Who, pool: &Pool) -> Result<Answer, Failed> {
-    let add = Add {
+/// What the plugin asks an agent for.
+pub(crate) fn asked(shared: &Shared, who: &Who) -> Add {
+    Add {
         pod: Pod { namespace: "default".to_owned(), name: who.name.clone(), uid: who.uid.clone() },
         container_id: who.container.clone(),
         interface: who.interface.to_owned(),
         network: "default/net".to_owned(),
         netns: None,
         boot_id: "boot".to_owned(),
-        parent: who.provided.then(|| Parent { server: "http://provider".into(), mac: "02:00:00:00:00:01".into() }),
+        parent: who.provided.then(|| Parent { server: PROVIDER.into(), mac: "02:00:00:00:00:01".into() }),
         clean_gateway: false,
         deadline: shared.world().now + Duration::from_secs(100),
-    };
-    flows.add(&add, pool).await
+    }
+}
+
+pub(crate) async fn add(flows: &Flow, shared: &Shared, who: &Who, pool: &Pool) -> Result<Answer, Failed> {
+    flows.add(&asked(shared, who), pool).await
+}
+
+/// Tries once, and gives back what has to be given back.
+pub(crate) fn tried(shared: &Shared, flows: &Flow, add: &Add, pools: &dyn Pools) -> Result<Answer, AddError> {
+    alone(shared, async {
+        match flows.add(add, pools).await {
+            Ok(answer) => Ok(answer),
+            Err(Failed { error, undo }) => {
+                if let Some(undo) = undo {
+                    let _ = flows.undo(undo).await;
+                }
+                Err(error)
+            }
+        }
+    })
+    .expect("it ends")
 }
 
 /// As an agent does it: what a failed ADD leaves is given back after the answer.
@@ -84,7 +106,13 @@ pub(crate) async fn add_and_undo(flows: &Flow, shared: &Shared, who: &Who, pool:
 }
 
 pub(crate) async fn del(flows: &Flow, who: &Who) {
-    let _ = flows.del(&Del { container_id: who.container.clone(), interface: who.interface.to_owned() }).await;
+    let _ = flows
+        .del(&Del {
+            container_id: who.container.clone(),
+            interface: who.interface.to_owned(),
+            pod_uid: who.uid.clone(),
+        })
+        .await;
 }
 
 /// A flow on its way.
@@ -116,6 +144,25 @@ pub(crate) fn together<T>(shared: &Shared, flows: Vec<Going<'_, T>>) -> Vec<Opti
         }
     }
     ended
+}
+
+/// Flows side by side, for so long; those that have not ended by then go on the next time.
+pub(crate) fn spend(shared: &Shared, flows: &mut Vec<Going<'_, ()>>, time: Duration) {
+    let end = shared.world().now + time;
+    let mut context = Context::from_waker(noop_waker_ref());
+    loop {
+        let before = shared.world().happened;
+        flows.retain_mut(|flow| flow.as_mut().poll(&mut context).is_pending());
+        let mut world = shared.world();
+        if world.happened == before {
+            let now = world.now;
+            if now >= end {
+                return;
+            }
+            let next = world.sleepers.values().copied().filter(|until| *until > now).min();
+            world.now = next.unwrap_or(end).min(end);
+        }
+    }
 }
 
 pub(crate) fn alone<'a, T>(shared: &Shared, flow: impl Future<Output = T> + 'a) -> Option<T> {

@@ -1,6 +1,6 @@
 //! The traits of ipam-core over the world, for one process.
 
-use crate::world::{Shared, Trouble, World};
+use crate::world::{Mood, Shared, Trouble, World};
 use ipam_core::{
     Address, Allocation, Bound, Call, Endpoint, Host, Interface, Kept, Outcome, Owner, PodFacts, Provider, Reserved,
     Step, Store, StoreError, Stored, Version,
@@ -38,7 +38,20 @@ impl Side {
         }
     }
 
-    fn call<T>(&self, answer: T, act: impl FnOnce(&mut World)) -> Outcome<T> {
+    async fn call<T>(&self, allocate: bool, call: &Call, answer: T, act: impl FnOnce(&mut World)) -> Outcome<T> {
+        let mood = {
+            let mut world = self.shared.world();
+            world.called(allocate, call);
+            world.mood
+        };
+        match mood {
+            Mood::Works => {}
+            Mood::Unsent => return Outcome::Unsent("connection refused".to_owned()),
+            Mood::Unknown => {
+                self.sleep(call.deadline.at.saturating_sub(self.now())).await;
+                return Outcome::Unknown("no answer".to_owned());
+            }
+        }
         match self.trouble() {
             Trouble::Refuse(StoreError::Unknown(why)) => Outcome::Unknown(why),
             Trouble::Refuse(error) => Outcome::Rejected(error.to_string()),
@@ -71,7 +84,7 @@ impl Store for Side {
     fn all(&self) -> Vec<Stored<Allocation>> {
         self.shared.world().allocations.values().filter(|one| self.sees(&one.value)).cloned().collect()
     }
-    async fn named(&self, _: &str, name: &str) -> Result<Vec<Stored<Allocation>>, StoreError> {
+    async fn named(&self, _: &str, name: &str, _: Option<&Owner>) -> Result<Vec<Stored<Allocation>>, StoreError> {
         let named = |one: &&Stored<Allocation>| one.value.pod.name == name;
         self.ask(|world| Ok(world.allocations.values().filter(named).cloned().collect()))
     }
@@ -110,7 +123,9 @@ impl Store for Side {
             if before.version != *at {
                 return Err(StoreError::Conflict);
             }
-            assert!(!world.bound.contains_key(&address), "{address} is deleted while the cloud has it");
+            let abandoned = before.value.release_request.as_ref().is_some_and(|request| request.abandon);
+            let bound = world.bound.contains_key(&address);
+            assert!(!bound || abandoned, "{address} is deleted while the cloud has it");
             world.allocations.remove(&address);
             Ok(())
         })
@@ -143,14 +158,19 @@ impl Store for Side {
 impl Provider for Side {
     async fn allocate(&self, call: &Call) -> Outcome<Bound> {
         let (address, node) = (call.address, call.node.clone());
-        self.call(Bound { mac: None, vlan: Some(7) }, move |world| {
-            world.bound.insert(address, node);
-        })
+        let own = u16::try_from(address.number() & 0xfff).expect("twelve bits");
+        let vlan = self.shared.world().vlan.unwrap_or(own);
+        let bind = |world: &mut World| drop(world.bound.insert(address, node));
+        self.call(true, call, Bound { mac: None, vlan: Some(vlan) }, bind).await
     }
     async fn release(&self, call: &Call) -> Outcome<()> {
-        self.call((), |world| {
-            world.bound.remove(&call.address);
-        })
+        self.call(false, call, (), |world| drop(world.bound.remove(&call.address))).await
+    }
+    fn limit(&self) -> Duration {
+        Duration::from_secs(50)
+    }
+    fn serves(&self, server: &str) -> bool {
+        !self.shared.world().unserved.contains(server)
     }
 }
 
@@ -179,6 +199,11 @@ impl Host for Side {
         let sleeper = Sleeper(&self.shared, id);
         poll_fn(|_| if sleeper.0.world().now >= until { Poll::Ready(()) } else { Poll::Pending }).await;
     }
+    async fn pause(&self, time: Duration) -> bool {
+        self.sleep(time).await;
+        true
+    }
+    fn unreleased(&self, _: &Allocation, _: String) {}
     fn random(&self) -> u128 {
         let mut world = self.shared.world();
         u128::from(world.number()) << 64 | u128::from(world.number())

@@ -1,7 +1,7 @@
 //! What is true, without chance: an API server, a cloud, machines and clocks as plain values, and one hook for trouble.
 
 use ipam_core::{
-    Address, Allocation, Endpoint, Interface, NamespaceFacts, Owner, PodFacts, Step, StoreError, Stored, Version,
+    Address, Allocation, Call, Endpoint, Interface, NamespaceFacts, Owner, PodFacts, Step, StoreError, Stored, Version,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,6 +19,26 @@ pub(crate) enum Trouble {
     Die,
 }
 
+/// What a provider does with calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    Works,
+    /// Nobody listens.
+    Unsent,
+    /// Nobody answers, and nothing is done.
+    Unknown,
+}
+
+/// A call as the provider got it, or would have.
+#[derive(Clone, Debug)]
+pub(crate) struct Called {
+    pub(crate) allocate: bool,
+    pub(crate) at: Duration,
+    pub(crate) call: Call,
+    /// What the allocation said then.
+    pub(crate) settle: Duration,
+}
+
 type Hook = Box<dyn FnMut(&mut World, &str, Step) -> Trouble + Send>;
 
 pub(crate) struct World {
@@ -31,6 +51,12 @@ pub(crate) struct World {
     pub(crate) replicas: usize,
     /// The cloud's: which node has which address.
     pub(crate) bound: BTreeMap<Address, String>,
+    pub(crate) mood: Mood,
+    pub(crate) calls: Vec<Called>,
+    /// Providers that the configuration does not name any more.
+    pub(crate) unserved: BTreeSet<String>,
+    /// The one VLAN of this provider.
+    pub(crate) vlan: Option<u16>,
     /// Results on the disks of the nodes.
     pub(crate) kept: BTreeMap<String, Interface>,
     /// Containers whose sandbox is gone.
@@ -57,6 +83,10 @@ impl Shared {
             pods: BTreeMap::new(),
             replicas: 0,
             bound: BTreeMap::new(),
+            mood: Mood::Works,
+            calls: Vec::new(),
+            unserved: BTreeSet::new(),
+            vlan: None,
             kept: BTreeMap::new(),
             gone: BTreeSet::new(),
             trouble: Box::new(|_, _, _| Trouble::None),
@@ -133,6 +163,16 @@ impl World {
 
     pub(crate) fn one_in(&mut self, count: u64) -> bool {
         (self.number() >> 20).is_multiple_of(count)
+    }
+
+    /// A call is about to be sent. Whatever it does is over when what was written before says so, and two seconds earlier.
+    pub(crate) fn called(&mut self, allocate: bool, call: &Call) {
+        let stored = self.allocations.get(&call.address).expect("what is called for has an allocation");
+        let settle = stored.value.provider.as_ref().expect("and a binding").settle;
+        let covered = stored.seen + settle;
+        assert!(call.deadline.at + Duration::from_secs(2) <= covered, "{call:?} is not covered by {stored:?}");
+        assert!(!self.unserved.contains(&call.server), "{call:?} is not for anybody");
+        self.calls.push(Called { allocate, at: self.now, call: call.clone(), settle });
     }
 
     pub(crate) fn version(&mut self, uid: Option<String>) -> Version {

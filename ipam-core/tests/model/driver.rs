@@ -204,6 +204,6 @@ fn start(world: &Arc<Mutex<World>>, process: usize) -> Arc<Flow> {
     let releaser = format!("start-{}", world.lock().expect("whole").id());
     let node =
         if process == CONTROLLER { Node::default() } else { Node { name: node_name(process), ..Node::default() } };
-    let me = Me { releaser, node, call: Duration::from_secs(50) };
+    let me = Me { releaser, node };
     Arc::new(Flows::new(side.clone(), side.clone(), side, me))
 }

@@ -138,10 +138,10 @@ pub(crate) fn happen(world: &mut World, id: u64, process: usize, ask: &Ask) -> O
         Ask::Allocate(call) | Ask::Release(call) => {
             let allocate = matches!(ask, Ask::Allocate(_));
             // It is sent by the caller's own clock, before its deadline or not at all.
-            if now >= call.deadline {
-                return Some(unknown(allocate));
+            if now >= call.deadline.at {
+                return Some(unsent(allocate));
             }
-            let deadline = call.deadline.saturating_sub(world.skew[process]);
+            let deadline = call.deadline.at.saturating_sub(world.skew[process]);
             world.pending.push(crate::world::Pending { call: call.clone(), allocate, deadline, from: Some(id) });
             return None;
         }
@@ -167,6 +167,11 @@ pub(crate) fn happen(world: &mut World, id: u64, process: usize, ask: &Ask) -> O
 pub(crate) fn unknown(allocate: bool) -> Reply {
     let why = "no answer".to_owned();
     if allocate { Reply::Bound(Outcome::Unknown(why)) } else { Reply::Released(Outcome::Unknown(why)) }
+}
+
+pub(crate) fn unsent(allocate: bool) -> Reply {
+    let why = "no connection".to_owned();
+    if allocate { Reply::Bound(Outcome::Unsent(why)) } else { Reply::Released(Outcome::Unsent(why)) }
 }
 
 /// What the process itself learns from an answer that reaches it.
@@ -214,7 +219,7 @@ impl Store for Side {
     fn all(&self) -> Vec<Stored<Allocation>> {
         self.world().index[self.process].known.values().cloned().collect()
     }
-    async fn named(&self, _: &str, name: &str) -> Result<Vec<Stored<Allocation>>, StoreError> {
+    async fn named(&self, _: &str, name: &str, _: Option<&Owner>) -> Result<Vec<Stored<Allocation>>, StoreError> {
         expect!(self.ask(Ask::Named(name.to_owned())).await, Reply::Named(named) => named)
     }
     async fn in_pool(&self, _: &str) -> Result<Vec<Address>, StoreError> {
@@ -261,6 +266,12 @@ impl Provider for Side {
             _ => unreachable!("another reply"),
         }
     }
+    fn limit(&self) -> Duration {
+        Duration::from_secs(50)
+    }
+    fn serves(&self, _: &str) -> bool {
+        true
+    }
 }
 
 impl Host for Side {
@@ -272,6 +283,11 @@ impl Host for Side {
         let until = self.now().saturating_add(time);
         self.ask(Ask::Sleep(until)).await;
     }
+    async fn pause(&self, time: Duration) -> bool {
+        self.sleep(time).await;
+        true
+    }
+    fn unreleased(&self, _: &Allocation, _: String) {}
     fn random(&self) -> u128 {
         let random = &mut self.world().random;
         u128::from(random.next()) << 64 | u128::from(random.next())

@@ -30,6 +30,13 @@ impl Faults {
         self.0.push(Fault { line, text });
     }
 
+    /// Begins the text of each fault from the `from`th on with `words`.
+    pub(super) fn preface(&mut self, from: usize, words: &str) {
+        for fault in self.0.iter_mut().skip(from) {
+            fault.text.insert_str(0, words);
+        }
+    }
+
     pub(super) fn in_order(mut self) -> Self {
         self.0.sort_by_key(|fault| fault.line);
         self

@@ -76,13 +76,18 @@ impl<'t, 'f> Section<'t, 'f> {
 
     /// `true` or `false`.
     pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        self.flag_found(key).map(|found| found.value)
+    }
+
+    /// As [`Section::flag`], for a reader that may have to complain about it.
+    pub(super) fn flag_found(&mut self, key: &'static str) -> Option<Found<bool>> {
+        let path = self.path_of(key);
         let node = self.take(key)?;
         match &node.value {
             Value::Null => None,
-            Value::Bool(value) => Some(*value),
+            Value::Bool(value) => Some(Found { value: *value, path, line: node.line }),
             other => {
-                let text = format!("{} must be true or false, not {}", self.path_of(key), other.describe());
-                self.fault(node.line, text);
+                self.fault(node.line, format!("{path} must be true or false, not {}", other.describe()));
                 None
             }
         }
@@ -160,6 +165,17 @@ impl<'t, 'f> Section<'t, 'f> {
     /// Whether the map has this key, whatever its value.
     pub(super) fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key.text == key)
+    }
+
+    /// Whether the map has this key with a list that is not empty.
+    pub(super) fn has_entries(&self, key: &str) -> bool {
+        let listed = |entry: &Entry<'_>| matches!(&entry.node.value, Value::List(items) if !items.is_empty());
+        self.entries.iter().any(|entry| entry.key.text == key && listed(entry))
+    }
+
+    /// Begins the text of each fault from the `from`th on with `words`.
+    pub(super) fn preface(&mut self, from: usize, words: &str) {
+        self.faults.preface(from, words);
     }
 
     /// How many faults there are so far, anywhere.

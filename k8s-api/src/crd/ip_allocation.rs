@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
     selectable = ".spec.node.name",
     selectable = ".spec.pool",
     selectable = ".spec.pod.name",
+    selectable = ".spec.owner.name",
     // Two names of one address would be two reservations of it.
     validation = Rule::new("self.spec.address.contains(':') ? self.metadata.name.matches('^([0-9a-f]{4}-){7}[0-9a-f]{4}$') && ip(self.metadata.name.replace('-', ':')) == ip(self.spec.address) : self.metadata.name == self.spec.address").message("metadata.name must be the address, one of IPv6 fully written out with dashes"),
     printcolumn(name = "POOL", type_ = "string", json_path = ".spec.pool"),

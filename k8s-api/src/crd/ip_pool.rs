@@ -93,6 +93,13 @@ pub struct Route {
     pub gw: String,
 }
 
+/// Whether `status.allocatedIPs` stands for any record. Of a text that cannot be read nobody knows what it stands for.
+#[must_use]
+pub fn has_records(text: &str) -> bool {
+    let plain: String = text.chars().filter(|c| !c.is_whitespace()).take(5).collect();
+    !matches!(plain.as_str(), "" | "{}" | "null")
+}
+
 /// What is known of the pool.
 #[derive(Serialize, Deserialize, KubeSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -111,4 +118,19 @@ pub struct IpPoolStatus {
     /// What is wrong with the pool, or was done to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_records;
+
+    #[test]
+    fn only_what_certainly_has_none_has_none() {
+        for none in ["", "{}", " { }\n", "null"] {
+            assert!(!has_records(none), "{none:?}");
+        }
+        for some in ["{", "[]", "nullx", "{}x", "x", r#"{"10.0.0.1": {}}"#] {
+            assert!(has_records(some), "{some:?}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::load::{Done, Load, Measured, drive};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -42,27 +42,53 @@ impl Bare {
         Self { sides }
     }
 
-    /// `count` pairs with addresses of 10.`net`.0.0/16, half of them by each process.
-    pub async fn write(&self, net: usize, count: usize, load: Load) -> Measured {
+    /// Both processes, for addresses of 10.`net`.0.0/16, `count` each time that they are told to write.
+    pub fn start(&self, net: usize, count: usize, load: Load) -> Writers {
         let each = count / self.sides.len();
-        let mut writers: Vec<Writer> = self.sides.iter().enumerate().map(|(n, (kubeconfig, allocation, endpoint))| {
-            let pace = if let Load::Paced(rate) = load { rate } else { 0.0 };
-            Writer::start(&json!({"kubeconfig": kubeconfig, "allocation": allocation, "endpoint": endpoint, "net": net, "from": n * each, "count": each, "pace": pace}))
-        }).collect();
+        let pace = if let Load::Paced(rate) = load { rate } else { 0.0 };
+        let start = |(n, (kubeconfig, allocation, endpoint)): (usize, &(PathBuf, Value, Value))| {
+            Writer::start(
+                &json!({"kubeconfig": kubeconfig, "allocation": allocation, "endpoint": endpoint, "net": net, "from": n * APART, "count": each, "pace": pace}),
+            )
+        };
+        Writers(self.sides.iter().enumerate().map(start).collect())
+    }
+}
+
+/// Between the first addresses of both.
+const APART: usize = 1 << 15;
+
+/// Both processes.
+pub struct Writers(Vec<Writer>);
+
+impl Writers {
+    /// As many pairs as they were started for.
+    pub async fn write(&mut self) -> Measured {
+        let mut writers = std::mem::take(&mut self.0);
         let ended = tokio::task::spawn_blocking(move || {
             for writer in &mut writers {
                 writer.begin();
             }
-            writers.into_iter().flat_map(Writer::end).collect()
+            let done = writers.iter_mut().flat_map(Writer::until_ready).collect();
+            (writers, done)
         });
-        Measured::of(ended.await.expect("both end"))
+        let (writers, done) = ended.await.expect("both end");
+        self.0 = writers;
+        Measured::of(done)
     }
 }
 
-/// This program once more, as a process of its own.
+/// This program once more, as a process of its own, until it is dropped.
 struct Writer {
     child: Child,
     says: BufReader<std::process::ChildStdout>,
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.child.stdin.take();
+        self.child.wait().expect("a child can be waited for");
+    }
 }
 
 impl Writer {
@@ -76,30 +102,30 @@ impl Writer {
             .stdout(Stdio::piped())
             .spawn()
             .expect("starts");
-        let mut says = BufReader::new(child.stdout.take().expect("piped"));
-        let mut line = String::new();
-        while !line.contains("READY") {
-            line.clear();
-            assert!(says.read_line(&mut line).expect("readable") > 0, "a writer ended before it began");
-        }
-        Self { child, says }
+        let says = BufReader::new(child.stdout.take().expect("piped"));
+        let mut writer = Self { child, says };
+        writer.until_ready();
+        writer
     }
 
     fn begin(&mut self) {
         self.child.stdin.as_mut().expect("piped").write_all(b"\n").expect("it reads");
     }
 
-    fn end(mut self) -> Vec<Done> {
-        let lines = self.says.by_ref().lines().map(|line| line.expect("readable"));
-        let done = lines.filter_map(|line| {
-            let mut fields = line.strip_prefix("DONE ")?.splitn(3, ' ').map(str::to_owned);
-            let mut micros = || fields.next()?.parse().ok().map(Duration::from_micros);
-            let (ended, took) = (micros()?, micros()?);
-            Some(Done { ended, took, failed: fields.next().filter(|text| !text.is_empty()) })
-        });
-        let done = done.collect();
-        assert!(self.child.wait().expect("a child can be waited for").success());
-        done
+    fn until_ready(&mut self) -> Vec<Done> {
+        let mut done = Vec::new();
+        loop {
+            let mut line = String::new();
+            assert!(self.says.read_line(&mut line).expect("readable") > 0, "a writer ended");
+            if line.contains("READY") {
+                return done;
+            }
+            let Some(line) = line.trim_end_matches('\n').strip_prefix("DONE ") else { continue };
+            let mut fields = line.splitn(3, ' ');
+            let mut micros = || fields.next().and_then(|field| field.parse().ok()).map(Duration::from_micros);
+            let (ended, took) = micros().zip(micros()).expect("two numbers");
+            done.push(Done { ended, took, failed: fields.next().filter(|text| !text.is_empty()).map(str::to_owned) });
+        }
     }
 }
 
@@ -115,30 +141,35 @@ async fn writer() {
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("valid");
     config.default_retry = false;
     let client = Client::try_from(config).expect("a client");
-    println!("READY");
-    std::io::stdin().read_line(&mut String::new()).expect("a word to begin");
     let pace = task["pace"].as_f64().filter(|pace| *pace > 0.0);
     let load = pace.map_or(Load::Closed(CALLERS), Load::Paced);
-    let done = drive(count, load, async |n| {
-        let at = from + n;
-        let address = format!("10.{net}.{}.{}", at / 256, at % 256);
-        let mut allocation = task["allocation"].clone();
-        allocation["metadata"]["name"] = address.clone().into();
-        allocation["spec"]["address"] = address.clone().into();
-        let mut endpoint = task["endpoint"].clone();
-        endpoint["metadata"]["name"] = format!("bare-{net}-{at}").into();
-        endpoint["status"]["current"]["ips"][0]["ipv4"] = format!("{address}/8").into();
-        for (path, object) in [(ALLOCATIONS, allocation), (ENDPOINTS, endpoint)] {
-            let answer = send(&client, "POST", path, "application/json", object.to_string().into_bytes()).await;
-            match answer {
-                Ok(answer) if answer.status == 201 => {}
-                other => return Err(format!("{other:?}").replace('\n', " ")),
+    println!("READY");
+    let mut done_so_far = from;
+    while std::io::stdin().read_line(&mut String::new()).expect("readable") > 0 {
+        let first = done_so_far;
+        done_so_far += count;
+        let done = drive(count, load, async |n| {
+            let at = first + n;
+            let address = format!("10.{net}.{}.{}", at / 256, at % 256);
+            let mut allocation = task["allocation"].clone();
+            allocation["metadata"]["name"] = address.clone().into();
+            allocation["spec"]["address"] = address.clone().into();
+            let mut endpoint = task["endpoint"].clone();
+            endpoint["metadata"]["name"] = format!("bare-{net}-{at}").into();
+            endpoint["status"]["current"]["ips"][0]["ipv4"] = format!("{address}/8").into();
+            for (path, object) in [(ALLOCATIONS, allocation), (ENDPOINTS, endpoint)] {
+                let answer = send(&client, "POST", path, "application/json", object.to_string().into_bytes()).await;
+                match answer {
+                    Ok(answer) if answer.status == 201 => {}
+                    other => return Err(format!("{other:?}").replace('\n', " ")),
+                }
             }
+            Ok(())
+        })
+        .await;
+        for Done { ended, took, failed } in done {
+            println!("DONE {} {} {}", ended.as_micros(), took.as_micros(), failed.unwrap_or_default());
         }
-        Ok(())
-    })
-    .await;
-    for Done { ended, took, failed } in done {
-        println!("DONE {} {} {}", ended.as_micros(), took.as_micros(), failed.unwrap_or_default());
+        println!("READY");
     }
 }

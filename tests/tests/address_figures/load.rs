@@ -43,7 +43,7 @@ pub async fn drive(count: usize, load: Load, each: impl AsyncFn(usize) -> Result
 }
 
 /// All of them, in the order in which they ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Measured(Vec<Done>);
 
 impl Measured {
@@ -58,12 +58,16 @@ impl Measured {
         assert!(failed.is_empty(), "{} of {} failed: {:?}", failed.len(), self.0.len(), failed.first());
     }
 
-    /// How many a second, between these hundredths of all.
-    pub fn rate(&self, from: usize, to: usize) -> f64 {
-        let at = |percent: usize| self.0.len() * percent / 100;
-        let ended = |n: usize| n.checked_sub(1).map_or(Duration::ZERO, |n| self.0[n].ended);
-        let time = ended(at(to)).saturating_sub(ended(at(from)));
-        f64::from(u32::try_from(at(to) - at(from)).expect("few")) / time.as_secs_f64()
+    /// How many a second.
+    pub fn rate(&self) -> f64 {
+        let ended = self.0.last().map_or(Duration::MAX, |last| last.ended);
+        f64::from(u32::try_from(self.0.len()).expect("few")) / ended.as_secs_f64()
+    }
+
+    /// One after the other, as if they had been one.
+    pub fn then(&mut self, more: Self) {
+        let before = self.0.last().map_or(Duration::ZERO, |last| last.ended);
+        self.0.extend(more.0.into_iter().map(|one| Done { ended: before + one.ended, ..one }));
     }
 
     /// What so many hundredths took at the most.

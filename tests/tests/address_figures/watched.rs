@@ -5,7 +5,7 @@ use futures::future::join_all;
 use ipam_core::{Allocation, Node, Pod, Reserved, State, Store};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{KubeStore, Scope};
+use store::{KubeStore, Retained, Scope};
 use tests::api_server::{ADMIN, ApiServer};
 use tests::{chart, wait};
 
@@ -60,7 +60,8 @@ async fn an_agent_is_sent_what_happens_on_its_own_node() {
             let node = format!("node-{n}");
             let scope = Scope::Node(node.clone());
             let clock = Arc::new(move || begin.elapsed());
-            let (store, index) = KubeStore::new(admin.clone(), scope, Duration::from_secs(30), clock);
+            let (store, index) =
+                KubeStore::new(admin.clone(), scope, Duration::from_secs(30), clock, Arc::new(Retained::default));
             indexes.spawn(index);
             stores.push((store, node, format!("10.{round}.{n}")));
         }

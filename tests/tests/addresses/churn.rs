@@ -3,7 +3,7 @@
 use futures::StreamExt;
 use kube::api::DeleteParams;
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 use tests::addresses::{attachment, bridge, of_pools, pool, until_consistent, until_free};
 use tests::cluster::{CHANGING, Cluster, MATCHING, OTHER, dev_cluster, in_node, networked};
@@ -14,7 +14,8 @@ const NODES: [&str; 3] = [MATCHING, CHANGING, OTHER];
 /// Pods at one time; the pool has a few addresses less.
 const PODS: usize = 30;
 const ADDRESSES: usize = 26;
-const LASTS: Duration = Duration::from_mins(1);
+/// Unless `CHURN_MINUTES` says otherwise, as `make soak` does.
+const LASTS: u64 = 1;
 
 /// A generator of numbers that a seed repeats (Steele and others, "Fast splittable pseudorandom number generators", 2014).
 struct Chance(u64);
@@ -28,10 +29,15 @@ impl Chance {
     }
 }
 
+/// A number that the caller set.
+fn told(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")))
+}
+
 fn seed() -> u64 {
-    let told = std::env::var("CHURN_SEED").ok().and_then(|text| text.parse().ok());
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    told.unwrap_or_else(now)
+    told("CHURN_SEED").unwrap_or_else(now)
 }
 
 /// Kills one of them, by pid, with SIGKILL.
@@ -67,8 +73,9 @@ async fn whatever_is_killed_the_same_addresses_are_everywhere() {
     let mut chance = Chance(seed);
     let mut live = BTreeSet::new();
     let (mut made, mut killed) = (0_u32, Vec::new());
+    let lasts = Duration::from_mins(told("CHURN_MINUTES").unwrap_or(LASTS));
     let begin = Instant::now();
-    while begin.elapsed() < LASTS {
+    while begin.elapsed() < lasts {
         // Errors of an API server that is just being killed: the next round is another try.
         while live.len() < PODS {
             let name = format!("churn-{made}");
@@ -89,7 +96,11 @@ async fn whatever_is_killed_the_same_addresses_are_everywhere() {
             }
         }
     }
-    println!("{made} pods made in {:.0?}; killed: {}", begin.elapsed(), killed.join(", "));
+    let mut kills: BTreeMap<&str, usize> = BTreeMap::new();
+    for who in &killed {
+        *kills.entry(who).or_default() += 1;
+    }
+    println!("{made} pods made in {:.0?}; killed: {kills:?}", begin.elapsed());
 
     // No more pods than addresses, so that each has to end with one.
     let extra: Vec<_> = live.iter().skip(ADDRESSES).cloned().collect();

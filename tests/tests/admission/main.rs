@@ -11,10 +11,13 @@
 //! | WH-19 | `own_authority.rs`: a `caBundle` that was changed by hand or by Helm; with the other methods Helm owns all of it |
 //! | WH-21 | `../uninstall.rs`, on a whole cluster; `docs/pod-injection.md` has the one line for a namespace that was deleted first |
 
+mod adoption;
 mod attachments;
 mod by_annotation;
 mod definitions;
 mod entries;
+mod garbage;
+mod machines;
 mod objects;
 mod odd;
 mod others;

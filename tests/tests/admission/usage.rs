@@ -129,35 +129,3 @@ async fn a_deletion_waits_says_for_whom_and_is_finished() {
     delete(&stage, &format!("{GROUP}/spideripallocations/10.0.0.2")).await;
     until(&stage, "a pool that is gone", |pool| pool["code"] == 404).await;
 }
-
-/// A machine that a person has stated to be off gives back what its pods had, once these are gone. (That a Node is missed for
-/// ten minutes is in the tests of `webhook::usage::garbage`.)
-#[tokio::test]
-async fn addresses_of_a_machine_that_is_off_come_back() {
-    let (stage, _controller) = staged().await;
-    let taint = json!({"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"});
-    for (name, taints) in [("n", json!([])), ("off", json!([taint]))] {
-        let node = json!({"metadata": {"name": name}, "spec": {"taints": taints}});
-        stage.create("/api/v1/nodes", &node).await.accepted();
-    }
-    let mut pod = tests::answer::pod_with(&json!({"a": "b"}));
-    pod["metadata"]["name"] = "pod2".into();
-    let uid = stage.pod("team-a", &pod).await.accepted()["metadata"]["uid"].clone();
-    // One on a machine that is there, one of a pod that is there, one that nobody can be using.
-    for (n, node, uid) in [(1, "n", json!("uid1")), (2, "off", uid), (3, "off", json!("uid3"))] {
-        let spec = json!({
-            "pool": "p", "address": format!("10.0.0.{n}"), "interface": "eth0", "state": "Held", "node": {"name": node},
-            "pod": {"namespace": "team-a", "name": format!("pod{n}"), "uid": uid},
-        });
-        let allocation = object("SpiderIPAllocation", &format!("10.0.0.{n}"), "spec", &spec);
-        stage.create(&format!("{GROUP}/spideripallocations"), &allocation).await.accepted();
-    }
-    wait::until("the address to be free", SOON, async || {
-        let all = send(&stage.admin, "GET", &format!("{GROUP}/spideripallocations"), JSON, Vec::new()).await?;
-        let names = all.body["items"].as_array().cloned().unwrap_or_default();
-        let names: Vec<_> = names.iter().map(|one| one["metadata"]["name"].clone()).collect();
-        ensure!(names == ["10.0.0.1", "10.0.0.2"], "{names:?}");
-        Ok(())
-    })
-    .await;
-}

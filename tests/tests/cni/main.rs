@@ -11,6 +11,7 @@ use serde_json::json;
 use stage::{Plugin, SOON, Stage};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+use tests::agent::{Agent, conf};
 use tests::wait;
 
 /// cilium/cilium#10065, k8snetworkplumbingwg/ovs-cni#106, k8snetworkplumbingwg/multus-cni#887.
@@ -161,4 +162,26 @@ async fn a_second_interface_comes_whatever_became_of_the_endpoint() {
     assert_eq!(held, given.iter().cloned().collect::<BTreeSet<_>>());
     assert_eq!(held.len(), 3);
     assert_eq!(pod.plugin(&stage, "c-1", "net1").add().as_ref(), Ok(&given[0]), "the same, and it is shown again");
+}
+
+/// No restart: a restarted agent would keep pods from starting.
+#[tokio::test]
+async fn a_plugin_detects_what_the_agents_changed_configuration_says() {
+    let stage = Stage::set(1).await;
+    let _agent = stage.agent();
+    let log = stage.folder().join("plugin.log");
+    let plugin = stage.pod("a").await.plugin(&stage, "c-1", "net1").log(&log);
+    let address = plugin.until_added().await;
+    let logged = || std::fs::read_to_string(&log).expect("a log");
+    assert!(logged().contains(&address) && !logged().contains("looked for"), "{}", logged());
+    let conf = conf(stage.folder(), "[]");
+    let without_provider =
+        conf.replace("iaasNetworkProvider:", "enableIPConflictDetection: true\niaasNetworkProvider: {}\n#");
+    Agent::reconfigure(stage.folder(), &without_provider);
+    wait::until("the detection", SOON, async || {
+        assert_eq!(plugin.add().as_ref(), Ok(&address), "there is no link to ask through");
+        ensure!(logged().contains("net1: conflicts and gateways are not looked for: net1 does not exist yet"));
+        Ok(())
+    })
+    .await;
 }

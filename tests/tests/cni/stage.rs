@@ -38,6 +38,7 @@ pub struct Plugin {
     container: String,
     interface: String,
     before: Option<String>,
+    log: PathBuf,
 }
 
 impl Stage {
@@ -148,6 +149,7 @@ impl Pod {
             container: container.to_owned(),
             interface: interface.to_owned(),
             before: None,
+            log: "/dev/null".into(),
         }
     }
 }
@@ -166,12 +168,16 @@ impl Plugin {
         Self { before: Some(address.to_owned()), ..self }
     }
 
+    pub fn log(self, path: &Path) -> Self {
+        Self { log: path.to_owned(), ..self }
+    }
+
     fn start(&self, verb: &str) -> Child {
         let mut conf = json!({
             "cniVersion": "1.0.0", "name": "a-net", "type": "bridge",
             "ipam": {
                 "type": "spiderpool", "default_ipv4_ippool": ["pool"], "ipam_unix_socket_path": self.socket,
-                "log_file_path": "/dev/null",
+                "log_file_path": self.log,
             },
         });
         if let Some(address) = &self.before {

@@ -97,9 +97,24 @@ async fn names_are_looked_up_on_all_nodes() {
     let mut other = allocation("10.0.0.2", "b", "db-0");
     other.pod.namespace = "other".to_owned();
     reserved(&b, other).await;
-    let found = a.named("default", "db-0").await.expect("answers");
+    let found = a.named("default", "db-0", None).await.expect("answers");
     assert_eq!(found.iter().map(|one| (&one.value, &one.version)).collect::<Vec<_>>(), [(&on_b.value, &on_b.version)]);
     assert_eq!(a.all(), [], "what is on another node does not enter");
+
+    // Pods of a machine have other names each time.
+    let machine = |uid: &str| Owner {
+        api_version: "kubevirt.io/v1".to_owned(),
+        kind: "VirtualMachine".to_owned(),
+        name: "vm".to_owned(),
+        uid: uid.to_owned(),
+    };
+    let mut old = allocation("10.0.0.3", "b", "virt-launcher-vm-old");
+    old.owner = Some(machine("vm-uid"));
+    let old = reserved(&b, old).await;
+    for (uid, wanted) in [("vm-uid", vec![&old.value]), ("other", Vec::new())] {
+        let found = a.named("default", "virt-launcher-vm-new", Some(&machine(uid))).await.expect("answers");
+        assert_eq!(found.iter().map(|one| &one.value).collect::<Vec<_>>(), wanted, "{uid}");
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use crate::stage::{ALLOCATIONS, Stage, allocation, bound, delete, merge, node, path, reserved, store};
 use ipam_core::{Store, StoreError};
+use k8s_api::names::{REPLACES, REPLACES_NOTHING};
 use kube::Client;
 use serde_json::{Value, json};
 use tests::answer::{Answer, send};
@@ -10,6 +11,7 @@ use tests::wait;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const ENDPOINTS: &str = "/apis/spiderpool.spidernet.io/v2beta1/namespaces/default/spiderendpoints";
+const POOLS: &str = "/apis/spiderpool.spidernet.io/v2beta1/spiderippools";
 const CONTROLLER: &str = "system:serviceaccount:kube-system:spiderpool-controller";
 
 /// What `user` would get, whom RBAC allows everything.
@@ -27,6 +29,12 @@ async fn as_member(stage: &Stage, user: &str, group: &str, method: &str, path: &
     let status = response.status().as_u16();
     let bytes = response.into_body().collect().await.expect("a body").to_bytes();
     Answer { status, body: serde_json::from_slice(&bytes).expect("JSON"), warnings: Vec::new() }
+}
+
+/// Metadata of a write that says what it replaces, as ours do.
+async fn replacing(stage: &Stage, endpoint: &str) -> Value {
+    let found = stage.get(&format!("{ENDPOINTS}/{endpoint}")).await;
+    json!({"annotations": {REPLACES: found.accepted()["metadata"]["resourceVersion"]}})
 }
 
 /// An API server with RBAC and policies of the chart in force, and two agents.
@@ -47,7 +55,8 @@ fn written(address: &str, node: &str) -> Value {
 
 fn endpoint(name: &str, node: &str) -> Value {
     json!({
-        "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderEndpoint", "metadata": {"name": name},
+        "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderEndpoint",
+        "metadata": {"name": name, "annotations": {REPLACES: REPLACES_NOTHING}},
         "status": {"current": {"uid": "u", "node": node, "ips": []}},
     })
 }
@@ -94,17 +103,54 @@ async fn an_agent_writes_what_is_of_its_node_and_nothing_else() {
 
     create(&a, ENDPOINTS, &endpoint("one", "a")).await.accepted();
     assert!(create(&b, ENDPOINTS, &endpoint("two", "a")).await.refused().contains("of its own node alone"));
-    let patch = json!({"status": {"current": {"node": "b"}}});
+    let patch = json!({"metadata": replacing(&stage, "one").await, "status": {"current": {"node": "b"}}});
     for agent in [&a, &b] {
         assert!(merge(agent, &format!("{ENDPOINTS}/one"), &patch).await.refused().contains("of its own node alone"));
     }
-    merge(&a, &format!("{ENDPOINTS}/one"), &json!({"status": {"current": {"uid": "v"}}})).await.accepted();
+    let patch = json!({"metadata": replacing(&stage, "one").await, "status": {"current": {"uid": "v"}}});
+    merge(&a, &format!("{ENDPOINTS}/one"), &patch).await.accepted();
     assert_eq!(store_a.pod("default", "none").await, Ok(None), "it may ask");
 
     // The account with a token that is bound to no pod has no node.
     let account = "system:serviceaccount:kube-system:spiderpool-agent";
     let nodeless = as_user(&stage, account, "POST", ALLOCATIONS, &written("10.0.0.3", "")).await;
     assert!(nodeless.refused().contains("of its own node alone"));
+}
+
+/// It may have the very same accounts; whatever these may is no excuse.
+#[tokio::test]
+async fn what_an_earlier_system_writes_is_refused_by_its_shape() {
+    let (stage, a, _) = guarded().await;
+    let mut old = endpoint("old", "a");
+    old["metadata"]["annotations"] = Value::Null;
+    assert!(create(&a, ENDPOINTS, &old).await.refused().contains("say what they replace"));
+    create(&a, ENDPOINTS, &endpoint("one", "a")).await.accepted();
+    // It keeps annotations that it does not know.
+    for change in [json!({"status": {"current": {"uid": "v"}}}), json!({"metadata": {"finalizers": ["x.example/f"]}})] {
+        let refused = as_user(&stage, CONTROLLER, "PATCH", &format!("{ENDPOINTS}/one"), &change).await;
+        assert!(refused.refused().contains("say what they replace"), "{change}");
+    }
+    let labelled = json!({"metadata": {"labels": {"l": "1"}}});
+    as_user(&stage, CONTROLLER, "PATCH", &format!("{ENDPOINTS}/one"), &labelled).await.accepted();
+
+    let pool = json!({
+        "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool", "metadata": {"name": "p"},
+        "spec": {"subnet": "10.0.0.0/24"},
+    });
+    stage.create(POOLS, &pool).await.accepted();
+    let status = format!("{POOLS}/p/status");
+    let records = |text: Value| json!({"status": {"allocatedIPs": text}});
+    let ours = json!({"status": {"allocatedIPCount": 0, "conditions": [{"type": "Adopted", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+    as_user(&stage, CONTROLLER, "PATCH", &status, &ours).await.accepted();
+    for account in [CONTROLLER, "system:serviceaccount:elsewhere:spiderpool-agent"] {
+        let refused = as_user(&stage, account, "PATCH", &status, &records(json!("{}"))).await;
+        assert!(refused.refused().contains("stands still"), "{account}");
+    }
+    stage.merge(&status, &records(json!("{}"))).await.accepted();
+    // Records go with the condition alone, which what it writes does not have.
+    let gone = json!({"status": {"allocatedIPs": null, "conditions": null}});
+    assert!(as_user(&stage, CONTROLLER, "PATCH", &status, &gone).await.refused().contains("stands still"));
+    as_user(&stage, CONTROLLER, "PATCH", &status, &records(Value::Null)).await.accepted();
 }
 
 #[tokio::test]
@@ -190,9 +236,16 @@ async fn endpoints_go_with_pods_and_namespaces_and_definitions_stay() {
         let name = format!("one-{n}");
         create(&a, ENDPOINTS, &endpoint(&name, "a")).await.accepted();
         assert!(delete(&stage.admin, &at(&name)).await.refused().contains("endpoints go with their pods"));
-        let metadata = json!({"metadata": {"finalizers": ["foregroundDeletion"]}});
-        assert!(stage.merge(&at(&name), &metadata).await.refused().contains("endpoints go with their pods"));
-        let status = json!({"status": {"current": {"uid": "x"}}});
+        let mut metadata = replacing(&stage, &name).await;
+        metadata["finalizers"] = json!(["foregroundDeletion"]);
+        assert!(
+            stage
+                .merge(&at(&name), &json!({"metadata": metadata}))
+                .await
+                .refused()
+                .contains("endpoints go with their pods")
+        );
+        let status = json!({"metadata": replacing(&stage, &name).await, "status": {"current": {"uid": "x"}}});
         let refused = as_user(&stage, collector, "PATCH", &at(&name), &status).await;
         assert!(refused.refused().contains("endpoints go with their pods"), "{collector}");
         let unowned = json!({"metadata": {"ownerReferences": []}});
@@ -201,7 +254,12 @@ async fn endpoints_go_with_pods_and_namespaces_and_definitions_stay() {
     }
     create(&a, ENDPOINTS, &endpoint("two", "a")).await.accepted();
     stage.merge(&at("two"), &json!({"metadata": {"labels": {"l": "1"}}})).await.accepted();
-    as_user(&stage, CONTROLLER, "DELETE", &at("two"), &Value::Null).await.accepted();
+    let refused = as_user(&stage, CONTROLLER, "DELETE", &at("two"), &Value::Null).await;
+    assert!(refused.refused().contains("at the version that was looked at"));
+    let found = stage.get(&at("two")).await;
+    let version = &found.accepted()["metadata"]["resourceVersion"];
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": version}});
+    as_user(&stage, CONTROLLER, "DELETE", &at("two"), &options).await.accepted();
 
     let definition = format!("{DEFINITIONS}/spideripallocations.spiderpool.spidernet.io");
     assert!(delete(&stage.admin, &definition).await.refused().contains("crds.allowDelete"));

@@ -5,7 +5,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{KubeStore, Scope};
+use store::{KubeStore, Retained, Scope};
 use tests::answer::{Answer, send};
 use tests::api_server::{ADMIN, ApiServer};
 use tests::chart::{self, create};
@@ -59,7 +59,13 @@ pub async fn store(client: Client, scope: Scope) -> KubeStore {
 
 pub fn unsynced(client: Client, scope: Scope) -> (KubeStore, impl Future<Output = std::convert::Infallible> + Send) {
     let began = Instant::now();
-    KubeStore::new(client, scope, Duration::from_secs(10), Arc::new(move || began.elapsed()))
+    KubeStore::new(
+        client,
+        scope,
+        Duration::from_secs(10),
+        Arc::new(move || began.elapsed()),
+        Arc::new(Retained::default),
+    )
 }
 
 pub fn node(name: &str) -> Scope {

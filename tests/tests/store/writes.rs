@@ -125,7 +125,7 @@ async fn the_index_follows_others_and_survives_what_cannot_be_read() {
     })
     .await;
     assert!(a.in_pool("pool-a").await.expect("lists").contains(&"fd00::5".parse().expect("one")), "it counts as taken");
-    let named = a.named("default", "odd").await;
+    let named = a.named("default", "odd", None).await;
     assert!(matches!(&named, Err(StoreError::Refused(why)) if why.contains("fd00--5 cannot be read")), "{named:?}");
     assert_eq!(a.all().len(), 1, "others are known all the same");
 
@@ -193,6 +193,31 @@ async fn endpoints_are_published_at_one_version_and_keep_what_others_wrote() {
     assert_eq!(object["metadata"]["labels"]["l"], "1");
     assert_eq!(object["metadata"]["annotations"]["a"], "2");
     assert_eq!(object["metadata"]["finalizers"], json!(["x.example/f"]));
+}
+
+#[tokio::test]
+async fn in_a_namespace_that_goes_nothing_is_published_anew_and_what_is_there_can_be_withdrawn() {
+    let stage = Stage::set().await;
+    let a = store(stage.admin.clone(), node("a")).await;
+    stage.create("/api/v1/namespaces", &json!({"metadata": {"name": "going"}})).await.accepted();
+    let named = |pod: &str| {
+        let mut one = endpoint(None, None);
+        (one.pod.namespace, one.pod.name) = ("going".to_owned(), pod.to_owned());
+        one
+    };
+    let there = a.publish(None, named("there")).await.expect("published");
+    // Nobody ends it: what would is part of the controller-manager.
+    delete(&stage.admin, "/api/v1/namespaces/going").await.accepted();
+    let mut last = 0;
+    wait::until("the end of creations", SOON, async || {
+        last += 1;
+        let done = a.publish(None, named(&format!("late-{last}"))).await;
+        ensure!(done.is_err(), "{done:?}");
+        ensure!(done == Err(StoreError::Gone), "not as if it were gone: {done:?}");
+        Ok(())
+    })
+    .await;
+    a.publish(Some(&there), named("there")).await.expect("withdrawn");
 }
 
 #[tokio::test]

@@ -194,7 +194,7 @@ fn nic(conf: &Conf, master: &str) -> Result<Option<ResourceName>, k8s_api::resou
 fn sub_eni(conf: &Conf) -> Result<&ResourceName, &'static str> {
     let plugin = &conf.plugin;
     match plugin.sub_eni.first() {
-        _ if !conf.provider => Err("iaasNetworkProvider.serverUrl is empty"),
+        _ if conf.provider.is_none() => Err("iaasNetworkProvider.serverUrl is empty"),
         _ if !plugin.enabled => Err("networkResourcePlugin.enabled is false: nothing limits where it is scheduled"),
         None => Err("subENI.rules is empty: nothing limits where it is scheduled"),
         Some(rule) => Ok(rule.devices.name()),

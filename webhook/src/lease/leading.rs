@@ -30,6 +30,17 @@ impl Leading {
         }
     }
 
+    /// Waits until it leads no more, whether somebody says so or the lease runs out.
+    pub(crate) async fn ends(&mut self) {
+        while self.now() {
+            let left = self.left();
+            tokio::select! {
+                () = self.changed() => {}
+                () = tokio::time::sleep(left) => {}
+            }
+        }
+    }
+
     /// Returns once it was renewed, or is known to be lost. A lease that runs out tells nobody.
     pub(crate) async fn changed(&mut self) {
         if self.0.changed().await.is_err() {

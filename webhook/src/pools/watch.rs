@@ -6,6 +6,7 @@ use crate::resilient::{RENEW_SECONDS, resilient};
 use crate::usage::Shown;
 use futures::StreamExt;
 use k8s_api::crd::ip_pool::SpiderIPPool;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Config, Event};
@@ -20,6 +21,18 @@ const PAGE: u32 = 20;
 /// The resource of SpiderIPPools.
 pub(crate) fn pools() -> ApiResource {
     ApiResource::erase::<SpiderIPPool>(&())
+}
+
+/// What an event about a pool regards.
+pub(crate) fn reference(name: &str, uid: &str) -> ObjectReference {
+    let kind = pools();
+    ObjectReference {
+        api_version: Some(kind.api_version),
+        kind: Some(kind.kind),
+        name: Some(name.to_owned()),
+        uid: Some(uid.to_owned()),
+        ..ObjectReference::default()
+    }
 }
 
 pub(super) fn read(object: &DynamicObject) -> Known {

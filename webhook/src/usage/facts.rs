@@ -17,7 +17,6 @@ pub(super) struct Pod {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Allocation {
     pub(super) name: String,
-    pub(super) uid: String,
     pub(super) version: String,
     pub(super) pool: String,
     pub(super) address: String,
@@ -25,16 +24,22 @@ pub(super) struct Allocation {
     pub(super) owner: Option<Owner>,
     pub(super) node: String,
     pub(super) node_uid: String,
+    pub(super) machine: String,
     pub(super) interface: String,
     pub(super) held: bool,
+    /// Its sandbox is gone.
+    pub(super) detached: bool,
     /// Of the cloud's binding, if there may be one.
     pub(super) bind_id: Option<String>,
+    /// A person wants it to be released.
+    pub(super) asked: bool,
 }
 
 /// What an endpoint shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Endpoint {
     pub(super) pod_uid: String,
+    pub(super) node: String,
     pub(super) entries: Vec<Entry>,
 }
 
@@ -43,6 +48,7 @@ pub(super) struct Entry {
     interface: String,
     /// Without prefix.
     addresses: Vec<String>,
+    pools: Vec<String>,
     bind_id: Option<String>,
 }
 
@@ -60,7 +66,6 @@ impl Allocation {
         let provider = object.data.pointer("/spec/provider").filter(|provider| !provider.is_null());
         Self {
             name: object.name_any(),
-            uid: object.uid().unwrap_or_default(),
             version: object.resource_version().unwrap_or_default(),
             pool: text("/spec/pool"),
             address: text("/spec/address"),
@@ -68,9 +73,12 @@ impl Allocation {
             owner: object.data.pointer("/spec/owner").filter(|owner| !owner.is_null()).map(owner),
             node: text("/spec/node/name"),
             node_uid: text("/spec/node/uid"),
+            machine: text("/spec/node/machineID"),
             interface: text("/spec/interface"),
             held: text("/spec/state") == "Held",
+            detached: object.data.pointer("/spec/detached").and_then(Value::as_bool).unwrap_or_default(),
             bind_id: provider.map(|_| text("/spec/provider/bindId")),
+            asked: object.data.pointer("/spec/releaseRequest").is_some_and(|asked| !asked.is_null()),
         }
     }
 
@@ -88,6 +96,11 @@ impl Allocation {
 }
 
 impl Endpoint {
+    /// Of the addresses that it shows.
+    pub(super) fn pools(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().flat_map(|entry| &entry.pools).map(String::as_str)
+    }
+
     pub(super) fn of(object: &DynamicObject) -> Self {
         let entries = object.data.pointer("/status/current/ips").and_then(Value::as_array);
         let entry = |value: &Value| Entry {
@@ -97,10 +110,12 @@ impl Endpoint {
                 .filter_map(|at| value.pointer(at)?.as_str()?.split('/').next())
                 .map(ToOwned::to_owned)
                 .collect(),
+            pools: ["/ipv4Pool", "/ipv6Pool"].map(|at| text(value, at)).into(),
             bind_id: value.get("bindId").and_then(Value::as_str).map(ToOwned::to_owned),
         };
         Self {
             pod_uid: text(&object.data, "/status/current/uid"),
+            node: text(&object.data, "/status/current/node"),
             entries: entries.into_iter().flatten().map(entry).collect(),
         }
     }

@@ -116,6 +116,22 @@ impl Ledger {
         self.allocations.values().map(|kept| &kept.allocation)
     }
 
+    /// Whether the endpoint of its pod shows it.
+    pub(super) fn is_shown(&self, name: &str) -> bool {
+        self.allocations.get(name).is_some_and(|kept| kept.published)
+    }
+
+    /// Whether the endpoint of its name is that of another pod, on another node.
+    pub(super) fn is_astray(&self, one: &Allocation) -> bool {
+        let endpoint = self.endpoints.get(&(one.pod.namespace.clone(), one.pod.name.clone()));
+        endpoint.is_some_and(|endpoint| one.held && endpoint.pod_uid != one.pod.uid && endpoint.node != one.node)
+    }
+
+    /// Endpoints under whose name nobody holds an address.
+    pub(super) fn lonely(&self) -> impl Iterator<Item = (&Key, &Endpoint)> {
+        self.endpoints.iter().filter(|(key, _)| !self.of_pod.contains_key(*key))
+    }
+
     /// How many pods have an address of each pool; for tests that the books balance.
     #[cfg(test)]
     fn pools(&self) -> BTreeMap<&str, (usize, usize)> {

@@ -1,29 +1,29 @@
 //! Keeps the books while this controller leads, and does for pools what the plan says.
 
-use super::collect::collect;
 use super::facts::{Allocation, Endpoint};
-use super::garbage::Missed;
 use super::ledger::Ledger;
 use super::plan::{Memory, Next, Step, plan};
 use super::shown::Shown;
+use super::suspects::{Since, Suspects};
 use super::write::{Outcome, allocations, write};
 use crate::events::Events;
 use crate::lease::Leading;
 use crate::nodes::Machines;
-use crate::pools::{Index, Known, pools};
+use crate::pools::{Index, Known, reference};
 use crate::resilient::{resilient, wanted};
 use futures::{Stream, StreamExt};
+use k8s_api::conf::Conf;
 use k8s_api::crd::endpoint::SpiderEndpoint;
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::runtime::watcher::{Event, watcher};
 use kube::{Api, Client, ResourceExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 /// Between two looks at all pools: a burst of changes costs a few looks, not one each.
 const LOOK: Duration = Duration::from_millis(50);
@@ -31,9 +31,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const IDLE: Duration = Duration::from_secs(10);
 /// After a write that failed.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Between two looks for what was left behind, and the longest that one may hold up the rest.
-const SWEEP: Duration = Duration::from_secs(10);
-const SWEEP_MAX: Duration = Duration::from_secs(3);
+/// Between two looks for what may have been left behind: each goes through all.
+const SWEEP: Duration = Duration::from_secs(2);
 
 /// What the loop works with.
 pub(crate) struct Inputs {
@@ -41,21 +40,32 @@ pub(crate) struct Inputs {
     pub(crate) pools: watch::Receiver<Index>,
     /// `None` until all are known.
     pub(crate) machines: watch::Receiver<Option<Machines>>,
+    pub(crate) conf: watch::Receiver<Conf>,
     pub(crate) leading: Leading,
     pub(crate) events: Events,
 }
 
-/// Runs for ever.
-pub(crate) async fn keep(mut inputs: Inputs) -> Result<(), Infallible> {
-    loop {
-        inputs.leading.begins().await;
-        // Watched by the leader alone: there may be a hundred thousand, and nobody else needs them.
-        lead(&mut inputs).await;
-    }
+/// Who may have been left behind, while this controller leads; and the task that keeps that and the pools, for ever.
+pub(crate) fn keep(
+    mut inputs: Inputs,
+) -> (watch::Receiver<Arc<Suspects>>, impl Future<Output = Result<(), Infallible>>) {
+    let (found, suspects) = watch::channel(Arc::default());
+    let keep = async move {
+        loop {
+            inputs.leading.begins().await;
+            // Watched by the leader alone: there may be a hundred thousand, and nobody else needs them.
+            lead(&mut inputs, &found).await;
+            found.send_replace(Arc::default());
+        }
+    };
+    (suspects, keep)
 }
 
 /// Until this controller leads no more.
-async fn lead(Inputs { client, pools, machines, leading, events }: &mut Inputs) {
+async fn lead(
+    Inputs { client, pools, machines, conf, leading, events }: &mut Inputs,
+    suspects: &watch::Sender<Arc<Suspects>>,
+) {
     let mut of_allocations = std::pin::pin!(events_of(client, &allocations(), "SpiderIPAllocations"));
     let endpoints = ApiResource::erase::<SpiderEndpoint>(&());
     let mut of_endpoints = std::pin::pin!(events_of(client, &endpoints, "SpiderEndpoints"));
@@ -63,7 +73,7 @@ async fn lead(Inputs { client, pools, machines, leading, events }: &mut Inputs) 
     let mut memories: BTreeMap<String, Memory> = BTreeMap::new();
     let (mut changed, mut looked) = (true, Instant::now());
     let mut next = looked;
-    let (mut missed, mut swept) = (Missed::default(), looked);
+    let (mut since, mut swept) = (Since::default(), looked);
     while leading.now() {
         let now = Instant::now();
         if books.are_whole() && (changed && looked <= now || next <= now) {
@@ -84,18 +94,22 @@ async fn lead(Inputs { client, pools, machines, leading, events }: &mut Inputs) 
         }
         if books.are_whole() && swept + SWEEP <= now {
             swept = now;
-            let known = machines.borrow().clone();
-            let suspects = known.map(|known| missed.suspects(books.ledger.all(), &known, now)).unwrap_or_default();
-            let sweep = async {
-                for suspect in &suspects {
-                    collect(client.clone(), suspect, leading).await;
-                }
-            };
-            // What is left is for the next.
-            let _ = timeout(SWEEP_MAX.min(leading.left()), sweep).await;
+            if let Some(known) = &*machines.borrow() {
+                // Until the records of an earlier system are taken over, endpoints say who has what.
+                let index = pools.borrow();
+                let recorded = |pool: &str| index.shown.get(pool).is_some_and(|shown| shown.records != Some(0));
+                let waits = |pool: &str| !index.synced || recorded(pool);
+                let found = since.suspects(&books.ledger, &waits, known, conf.borrow().gc.node_gone_after, now);
+                suspects.send_if_modified(|told| {
+                    let news = **told != found;
+                    *told = Arc::new(found);
+                    news
+                });
+            }
             continue;
         }
         let pause = if books.are_whole() && changed { looked } else { next.max(now + LOOK).min(now + IDLE) };
+        let pause = if books.are_whole() { pause.min(swept + SWEEP) } else { pause };
         tokio::select! {
             Some(event) = of_allocations.next() => {
                 books.allocation(event);
@@ -160,15 +174,7 @@ fn tell(events: &Events, name: &str, shown: &Shown, step: &Step) {
         Step::LetGo => tracing::info!(pool = name, "no pod has an address of a deleted pool any more: it goes"),
         Step::Tell(super::plan::Said { waits: Some(waits), .. }) => {
             tracing::info!(pool = name, waits, "the deletion of a pool waits");
-            let kind = pools();
-            let regarding = ObjectReference {
-                api_version: Some(kind.api_version),
-                kind: Some(kind.kind),
-                name: Some(name.to_owned()),
-                uid: Some(shown.uid.clone()),
-                ..ObjectReference::default()
-            };
-            events.warn_of(regarding, "DeletionWaits", "Delete", waits);
+            events.warn_of(reference(name, &shown.uid), "DeletionWaits", "Delete", waits);
         }
     }
 }

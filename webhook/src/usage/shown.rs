@@ -10,7 +10,7 @@ use serde_json::Value;
 /// What it says of itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Shown {
-    pub(super) uid: String,
+    pub(crate) uid: String,
     pub(super) version: String,
     pub(super) generation: i64,
     /// It has a deletionTimestamp.
@@ -21,7 +21,7 @@ pub(crate) struct Shown {
     pub(super) counts: [Option<i64>; 2],
     pub(super) conditions: Vec<Condition>,
     /// Records of an earlier system; that of one that cannot be read is `None`.
-    pub(super) records: Option<usize>,
+    pub(crate) records: Option<usize>,
 }
 
 impl Shown {

@@ -40,6 +40,10 @@ impl Name {
         let fine = !text.is_empty() && text.len() <= NAME_MAX && !text.starts_with('.') && !text.contains(odd);
         fine.then(|| Self(text.to_owned()))
     }
+
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
 }
 
 impl Records {
@@ -55,18 +59,6 @@ impl Records {
             }
         }
         Ok(Self { folder, max, writes: AtomicU64::new(0), count: AtomicUsize::new(count) })
-    }
-
-    pub(super) fn has(&self, name: &Name) -> bool {
-        self.folder.join(&name.0).exists()
-    }
-
-    /// Fine if there is none.
-    pub(super) fn remove(&self, name: &Name) -> io::Result<()> {
-        match fs::remove_file(self.folder.join(&name.0)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            other => other,
-        }
     }
 
     pub(super) fn read(&self, name: &Name) -> Found {
@@ -161,6 +153,7 @@ mod tests {
         }
         let left = fs::read_dir(folder.path()).expect("reads").count();
         assert!((18..=20).contains(&left), "{left}");
-        assert!(records.has(&name("n24")) && !records.has(&name("n0")));
+        let has = |text: &str| records.read(&name(text)) != Found::Nothing;
+        assert!(has("n24") && !has("n0"));
     }
 }

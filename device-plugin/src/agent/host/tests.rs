@@ -9,7 +9,7 @@ fn booted(folder: &Path, id: &str) -> Machine {
     let boot_id = folder.join("boot");
     fs::write(&boot_id, format!("{id}\n")).expect("writes");
     let places = Places { boot_id, state: folder.join("state") };
-    Machine::open(&places, "machine-id".to_owned()).expect("usable")
+    Machine::open(&places, "machine-id".to_owned(), CancellationToken::new()).expect("usable")
 }
 
 fn allocation() -> Allocation {
@@ -102,7 +102,10 @@ fn a_machine_without_a_boot_is_none() {
     let folder = tempfile::tempdir().expect("a folder");
     let empty = folder.path().join("empty");
     fs::write(&empty, "\n").expect("writes");
-    let open = |boot_id| Machine::open(&Places { boot_id, state: folder.path().join("s") }, "machine-id".to_owned());
+    let open = |boot_id| {
+        let places = Places { boot_id, state: folder.path().join("s") };
+        Machine::open(&places, "machine-id".to_owned(), CancellationToken::new())
+    };
     assert!(matches!(open(empty), Err(Unusable::Empty(_))));
     assert!(matches!(open(folder.path().join("none")), Err(Unusable::Read(..))));
 }

@@ -7,7 +7,7 @@ fn pool(name: &str, subnet: &str) -> Pool {
     let subnet: crate::Subnet = subnet.parse().expect("a subnet");
     let addresses = subnet.range().into();
     let candidate = Candidate { pool: name.to_owned(), subnet, addresses, gateway: None, routes: Vec::new() };
-    Pool { candidate, default: false, disabled: false, terminating: false }
+    Pool { candidate, default: false, disabled: false, terminating: false, unadopted: false }
 }
 
 /// `a` to `d` of IPv4, `v6` of IPv6.
@@ -176,4 +176,25 @@ fn long_lists_are_cut() {
         text.contains("p07, and 92 more] of eth0") && text.ends_with("p07: disabled IPPool, and 92 more]"),
         "{text}"
     );
+}
+
+#[test]
+fn a_pool_that_is_being_taken_over_gives_nothing_and_is_waited_for() {
+    let of_old = |old: &'static [&'static str]| {
+        catalog(move |pool| {
+            pool.unadopted = old.contains(&pool.candidate.pool.as_str());
+            pool.default = true;
+        })
+    };
+    let named = [source(exact(&["a", "b"]), vec![])];
+    let request = |sources| Request { nic: "eth0", sources, ipv4: true, ipv6: true };
+    assert_eq!(said(choose(&request(&named), &of_old(&["a"]), no_rules)), "IPv4: b");
+    let refused = choose(&request(&named), &of_old(&["a", "b"]), no_rules).expect_err("none");
+    assert!(
+        refused.passes && refused.text.contains("a: records of an earlier system are being taken over"),
+        "{refused}"
+    );
+    let refused = choose(&request(&[]), &of_old(&["v6"]), no_rules).expect_err("one family is not both");
+    assert!(refused.passes, "{refused}");
+    assert!(!choose(&request(&[]), &catalog(|_| {}), no_rules).expect_err("none").passes);
 }

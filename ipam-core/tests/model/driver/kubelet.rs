@@ -117,7 +117,7 @@ impl Driver {
 
     pub(super) fn del(&mut self, node: usize, container: &str) {
         let flows = Arc::clone(&self.flows[node]);
-        let del = Del { container_id: container.to_owned(), interface: INTERFACE.into() };
+        let del = Del { container_id: container.to_owned(), interface: INTERFACE.into(), pod_uid: String::new() };
         self.spawn(node, format!("DEL {container}"), async move {
             let _ = flows.del(&del).await;
         });

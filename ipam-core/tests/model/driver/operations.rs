@@ -1,10 +1,15 @@
 //! The API server's and the provider's moods, and time.
 
 use super::Driver;
-use crate::sides::{Reply, happen, learn, unknown};
+use crate::sides::{Reply, happen, learn, unknown, unsent};
 use crate::world::{Ask, CONTROLLER, node_name};
-use ipam_core::{Bound, Outcome, StoreError};
+use ipam_core::{Address, Bound, Outcome, StoreError};
 use std::time::Duration;
+
+/// Of its own for each address.
+fn vlan(address: Address) -> u16 {
+    u16::try_from(address.number() & 0xfff).expect("twelve bits")
+}
 
 impl Driver {
     pub(super) fn answer_one(&mut self) {
@@ -73,7 +78,7 @@ impl Driver {
         let at = self.chance.below(world.pending.len());
         let Some(pending) = world.pending.get(at).cloned() else { return };
         let (address, allocate) = (pending.call.address, pending.allocate);
-        let (lost, refused) = (self.chance.one_in(12), self.chance.one_in(12));
+        let (lost, refused, unreached) = (self.chance.one_in(12), self.chance.one_in(12), self.chance.one_in(12));
         let faults = self.setup.faults;
         let reply = if faults && lost {
             // The caller hears no more of it; the provider goes on.
@@ -82,6 +87,10 @@ impl Driver {
             }
             world.note(|| format!("provider: the answer about {address} is lost"));
             unknown(allocate)
+        } else if faults && unreached && pending.from.is_some() {
+            world.pending.remove(at);
+            world.note(|| format!("provider: {address} never reaches it, allocate {allocate}"));
+            unsent(allocate)
         } else if faults && refused {
             world.pending.remove(at);
             world.note(|| format!("provider: refuses {address}, allocate {allocate}"));
@@ -96,7 +105,7 @@ impl Driver {
             world.note(|| format!("provider: does {address}, allocate {allocate}, for {}", pending.call.node));
             if allocate {
                 world.bound.insert(address, pending.call.node.clone());
-                Reply::Bound(Outcome::Answered(Bound { mac: None, vlan: Some(7) }))
+                Reply::Bound(Outcome::Answered(Bound { mac: None, vlan: Some(vlan(address)) }))
             } else {
                 world.bound.remove(&address);
                 Reply::Released(Outcome::Answered(()))

@@ -1,8 +1,8 @@
 //! People, Kubernetes' own controllers, and our loops.
 
 use super::Driver;
-use crate::world::{CONTROLLER, PROCESSES, Phase, Pod, Up, node_name};
-use ipam_core::{Address, Node, Successor};
+use crate::world::{CONTROLLER, Object, PROCESSES, Phase, Pod, Up, node_name};
+use ipam_core::{Allocation, Node, ReleaseRequest, Successor};
 use std::sync::Arc;
 
 impl Driver {
@@ -49,6 +49,20 @@ impl Driver {
                 world.note(|| format!("the endpoint of {name} is lost"));
                 world.endpoints.remove(name);
             }
+            12 => {
+                // Who asks says that nothing uses it any more.
+                let over = |(allocation, _): &&Object| {
+                    let pod = world.pod(&allocation.pod.uid);
+                    pod.is_none_or(|pod| pod.sandboxes.iter().all(|one| one.up == Up::Gone))
+                };
+                let over: Vec<Object> = world.allocations.values().filter(over).cloned().collect();
+                let Some((allocation, version)) = over.get(self.chance.below(over.len())).cloned() else { return };
+                let address = allocation.address;
+                world.note(|| format!("a person asks for {address}"));
+                let text = str::to_owned;
+                let request = Some(ReleaseRequest { by: text("ann"), at: text("now"), abandon: false });
+                world.replace(address, &version, Allocation { release_request: request, ..allocation });
+            }
             11 if retained && self.chance.one_in(20) => {
                 world.note(|| "the StatefulSet is deleted".to_owned());
                 world.owner = false;
@@ -86,15 +100,19 @@ impl Driver {
             }
             1 if process == CONTROLLER => self.controller(),
             _ => {
-                let known: Vec<Address> = self.world().index[process].known.keys().copied().collect();
-                let Some(address) = known.get(self.chance.below(known.len())).copied() else { return };
+                let known = self.world().index[process].known.clone();
+                let known: Vec<_> =
+                    known.into_iter().map(|(address, one)| (address, one.value.release_request.is_some())).collect();
+                let Some((address, asked)) = known.get(self.chance.below(known.len())).copied() else { return };
                 let flows = Arc::clone(&self.flows[process]);
                 self.spawn(process, format!("look at {address}"), async move {
-                    let _ = if process == CONTROLLER {
-                        flows.collect(address, false).await
+                    if process == CONTROLLER && asked {
+                        let _ = flows.carry_out(address).await;
+                    } else if process == CONTROLLER {
+                        let _ = flows.collect(address, false).await;
                     } else {
-                        flows.reconcile(address).await
-                    };
+                        let _ = flows.reconcile(address).await;
+                    }
                 });
             }
         }

@@ -4,6 +4,7 @@ use super::JOINTLY;
 use crate::objects::Findings;
 use ipam_core::{Address, Ranges};
 use k8s_api::Quoted;
+use k8s_api::crd::ip_pool::has_records;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ struct Record {
 pub(crate) fn recorded(status: &Value) -> Result<Vec<Holder>, NotKnown> {
     let text = match status.get("allocatedIPs") {
         None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::String(text)) if text.is_empty() => return Ok(Vec::new()),
+        Some(Value::String(text)) if !has_records(text) => return Ok(Vec::new()),
         Some(Value::String(text)) => text,
         Some(_) => return Err(NotKnown::NoText),
     };

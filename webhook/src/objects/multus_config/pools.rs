@@ -56,7 +56,7 @@ pub(super) fn check(
     if spec.disable_ipam && !(pools.ipv4.is_empty() && pools.ipv6.is_empty()) {
         findings.warn(format!("{field} is not used: spec.disableIPAM is true"));
     }
-    if !pools.ipv6.is_empty() && conf.provider && Needs::of(spec).sub_eni {
+    if !pools.ipv6.is_empty() && conf.provider.is_some() && Needs::of(spec).sub_eni {
         findings.warn(format!(
             "{field}.ipv6: a cloud provider binds IPv4 alone; pods that would get IPv6 here are refused. Remove it, or set vlanID"
         ));

@@ -221,7 +221,8 @@ fn every_fault_is_listed() {
 
 #[test]
 fn each_warning_has_its_text() {
-    let conf = Conf { provider: true, plugins: ["tuning".to_owned()].into(), ..Conf::default() };
+    let conf = Conf::parse("{iaasNetworkProvider: {serverUrl: 'http://provider'}, plugins: {present: [tuning]}}");
+    let conf = conf.expect("valid");
     let v4_only = Conf { ipv6: false, ..Conf::default() };
     let with = |field: &str, value: Value| {
         let mut spec = vlan(&json!({}));
