@@ -40,5 +40,7 @@ pub fn spiderpool() -> ExitCode {
 /// One run of the plugin `vlan`.
 #[must_use]
 pub fn vlan() -> ExitCode {
+    // Keeps it in the program.
+    std::hint::black_box(proto::VLAN_MARK);
     end::with("vlan", || run::run(vlan::serve))
 }

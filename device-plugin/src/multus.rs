@@ -17,7 +17,8 @@ mod files;
 mod layout;
 
 pub(crate) use args::Args;
-pub(crate) use files::install;
+pub(crate) use farewell::stays;
+pub(crate) use files::{install, remove};
 
 use anyhow::{Context, ensure};
 use files::{Folder, Upkeep};

@@ -138,8 +138,9 @@ impl Netlink {
         but(self.order(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL), Errno::EEXIST)
     }
 
-    /// Where there is such a route already, through whatever link, it stays: the first interface of a pod that has one keeps it.
-    pub(super) fn add_route(&mut self, index: u32, route: &Route) -> io::Result<()> {
+    /// Whether it was added. Where there is such a route already, through whatever link, that stays, and this one is not added
+    /// unless `beside` it.
+    pub(super) fn add_route(&mut self, index: u32, route: &Route, beside: bool) -> io::Result<bool> {
         let Route { dst, prefix, gw, mtu, advmss, priority, table, scope } = *route;
         let mut message = RouteMessage::default();
         message.header.address_family = family(dst);
@@ -165,7 +166,12 @@ impl Netlink {
         if !metrics.is_empty() {
             message.attributes.push(RouteAttribute::Metrics(metrics));
         }
-        but(self.order(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL), Errno::EEXIST)
+        let flags = if beside { NLM_F_CREATE } else { NLM_F_CREATE | NLM_F_EXCL };
+        match self.order(RouteNetlinkMessage::NewRoute(message), flags) {
+            Ok(()) => Ok(true),
+            Err(error) if error.raw_os_error() == Some(nix::libc::EEXIST) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Destination and gateway of each route, of whatever link.

@@ -7,7 +7,7 @@
 //! A run that is killed anywhere leaves a link of the temporary name or a marked one; both are found by the next ADD and DEL.
 
 use super::config::{Network, Source};
-use super::given::Given;
+use super::given::{Given, Route};
 use super::holder::{self, Holder};
 use super::links::{Link, NewLink};
 use super::namespace::failed;
@@ -157,10 +157,7 @@ fn finish(site: &mut Site, wanted: &Wanted<'_>, link: &Link, until: Instant, log
     if ips.iter().any(IpAddr::is_ipv6) {
         proved(site, interface, link.index, until.min(Instant::now() + PROVED), log)?;
     }
-    for route in &given.routes {
-        let what = format!("route to {}/{} cannot be set through {interface}", route.dst, route.prefix);
-        site.in_pod.add_route(link.index, route).map_err(failed(&what))?;
-    }
+    routes(site, interface, link.index, &given.routes)?;
     let name = (*interface).to_owned();
     let told = site.pod.within(move || announce(&name, &ips)).and_then(|told| told);
     if let Err(error) = told {
@@ -168,6 +165,19 @@ fn finish(site: &mut Site, wanted: &Wanted<'_>, link: &Link, until: Instant, log
     }
     let made = site.in_pod.find(interface).map_err(failed(&format!("{interface} cannot be looked at")))?;
     made.ok_or_else(|| Fault::new(Code::TryAgain, format!("{interface} was removed by somebody at once")))
+}
+
+/// The first interface of a pod with a route to somewhere keeps it; several of one interface are all set.
+fn routes(site: &mut Site, interface: &str, index: u32, routes: &[Route]) -> Result<(), Fault> {
+    let mut set = Vec::new();
+    for route in routes {
+        let to = (route.dst, route.prefix, route.table, route.priority);
+        let what = format!("route to {}/{} cannot be set through {interface}", route.dst, route.prefix);
+        if site.in_pod.add_route(index, route, set.contains(&to)).map_err(failed(&what))? {
+            set.push(to);
+        }
+    }
+    Ok(())
 }
 
 /// Runtimes turn it off where the pod's own network has none.
