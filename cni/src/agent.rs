@@ -7,8 +7,8 @@ use crate::log::{Level, Log};
 use hyper_util::rt::TokioIo;
 use proto::agent::agent_client::AgentClient;
 use proto::agent::{
-    AddRequest, AddResponse, Attachment, CheckRequest, DelRequest, Detect, GcRequest, Interface, Netns, Pod,
-    StatusRequest, add_response::Outcome, gc_request::Valid,
+    AddRequest, AddResponse, Attachment, CheckRequest, DelRequest, Detect, GcRequest, GetRequest, GetResponse,
+    Interface, Netns, Pod, StatusRequest, add_response::Outcome, gc_request::Valid,
 };
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -77,6 +77,16 @@ impl Agent {
         let request = CheckRequest { attachment: Some(attachment), cidrs: config.cidrs.clone() };
         let answer = self.client.check(within(self.timeout, request)).await.map_err(|status| self.status(&status))?;
         answer.into_inner().fault.map_or(Ok(()), |fault| Err(fault.into()))
+    }
+
+    /// What the pod's interface of this name has, as far as the agent knows of it.
+    pub(crate) async fn get(mut self, pod: Pod, interface: &str) -> Result<Option<Interface>, Fault> {
+        let answer = self.client.get(within(self.timeout, GetRequest { pod: Some(pod) })).await;
+        let GetResponse { interfaces, fault } = answer.map_err(|status| self.status(&status))?.into_inner();
+        match fault {
+            None => Ok(interfaces.into_iter().find(|found| found.name == interface)),
+            Some(fault) => Err(fault.into()),
+        }
     }
 
     pub(crate) async fn ready(mut self) -> Result<(), Fault> {

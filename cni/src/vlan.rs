@@ -40,7 +40,7 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 /// Time of an IPAM plugin for what is no ADD.
-const DELEGATED: Duration = Duration::from_secs(60);
+const DELEGATED: Duration = Duration::from_mins(1);
 
 pub(crate) fn serve(request: Request<'_>) -> Result<Option<String>, Fault> {
     let Request { verb, version, conf, stdin, environment, log } = request;
@@ -81,8 +81,7 @@ impl Run<'_> {
         let mut site = Site::open(network, &asked.netns)?;
         // Before a provider binds anything.
         let master = site.link(&network.master)?;
-        let mtu = site::usable(network, master.as_ref())?;
-        let Some(master) = master else { return Err(Fault::new(Code::NoMaster, "no master")) };
+        let (master, mtu) = site::usable(network, master)?;
         // What an ADD before this one gave the pod stays, whatever becomes of this one.
         let before = site.in_pod.find(&asked.interface).ok().flatten().is_some_and(|link| link.alias == mark.text());
         let Attachment { interface, netns: sandbox, .. } = asked.clone();
@@ -185,8 +184,16 @@ impl Run<'_> {
         check::check(network, &asked.interface, &asked.netns, &found)?;
         match &network.source {
             Source::Provider => {
+                let interface = asked.interface.clone();
                 let attachment = attachment(asked, &common.name, Some(netns));
-                agent::runtime()?.block_on(async { Agent::dial(common).await?.check(attachment, common).await })
+                agent::runtime()?.block_on(async {
+                    let pod = attachment.pod.clone().unwrap_or_default();
+                    let known = Agent::dial(common).await?.get(pod, &interface).await?;
+                    if let Some((link, known)) = link.zip(known) {
+                        check::bound(&link, &known)?;
+                    }
+                    Agent::dial(common).await?.check(attachment, common).await
+                })
             }
             Source::Manual { ipam, .. } => self.delegate(ipam, Verb::Check),
         }
@@ -200,7 +207,7 @@ impl Run<'_> {
             let opened = netlink::Netlink::open().and_then(|mut netlink| netlink.find(&network.master));
             let master =
                 opened.map_err(namespace::failed("the node's interfaces cannot be read")).map_err(unavailable)?;
-            site::usable(network, master.as_ref()).map_err(unavailable)?;
+            site::usable(network, master).map_err(unavailable)?;
         }
         match &network.source {
             Source::Provider => agent::runtime()?.block_on(agent::ready(&network.common)),

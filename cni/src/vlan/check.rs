@@ -6,6 +6,7 @@ use super::links::{Held, Link};
 use super::plan::Master;
 use crate::detect::Mac;
 use crate::error::{Code, Fault};
+use proto::agent::Interface;
 use std::net::IpAddr;
 
 /// What is there.
@@ -37,6 +38,20 @@ pub(super) fn check(network: &Network, interface: &str, netns: &str, found: &Fou
         if !found.routes.iter().any(|(known, length, _)| (*known, *length) == (dst, prefix)) {
             return Err(differs(format!("the pod has no route to {}", route.dst)));
         }
+    }
+    Ok(())
+}
+
+/// Whether the link is what a provider bound.
+pub(super) fn bound(link: &Link, bound: &Interface) -> Result<(), Fault> {
+    let (name, Interface { mac, vlan, .. }) = (&link.name, bound);
+    if link.vlan.map(u32::from) != Some(*vlan) {
+        let own = link.vlan.unwrap_or_default();
+        return Err(differs(format!("interface {name} is of VLAN {own}, and the provider bound {vlan}")));
+    }
+    if Mac::of_device(mac) != link.mac {
+        let own = link.mac.map(|mac| mac.to_string()).unwrap_or_default();
+        return Err(differs(format!("interface {name} has MAC {own}, and the provider bound {mac}")));
     }
     Ok(())
 }
@@ -80,11 +95,24 @@ mod tests {
     use crate::version::Version;
     use serde_json::{Value, json};
 
+    type Change<T> = fn(&mut T);
+
     fn previous() -> Value {
         json!({
             "interfaces": [{"name": "net1", "mac": "02:00:00:00:00:01", "sandbox": "/s", "mtu": 1400}],
             "ips": [{"address": "10.6.0.9/24", "interface": 0}], "routes": [{"dst": "0.0.0.0/0", "gw": "10.6.0.1"}],
         })
+    }
+
+    #[test]
+    fn what_a_provider_bound_is_compared() {
+        let link = Link { mac: Some(Mac([2, 0, 0, 0, 0, 1])), vlan: Some(7), ..Link::default() };
+        let of = |vlan, mac: &str| Interface { vlan, mac: mac.into(), ..Interface::default() };
+        assert_eq!(bound(&link, &of(7, "02:00:00:00:00:01")), Ok(()));
+        assert!(bound(&link, &of(8, "02:00:00:00:00:01")).expect_err("another").msg.contains("VLAN 7"));
+        assert!(
+            bound(&link, &of(7, "02:00:00:00:00:02")).expect_err("another").msg.contains("bound 02:00:00:00:00:02")
+        );
     }
 
     /// With one change of what was told and one of what is there.
@@ -118,7 +146,7 @@ mod tests {
     #[test]
     fn each_difference_is_told() {
         assert_eq!(checked(|_| {}, |_| {}), Ok(()));
-        let told: [(fn(&mut Value), &str); 6] = [
+        let told: [(Change<Value>, &str); 6] = [
             (|told| told["interfaces"][0]["sandbox"] = "/t".into(), "prevResult names no interface net1 in /s"),
             (|told| told["interfaces"][0]["name"] = "net2".into(), "prevResult names no interface"),
             (|told| told["interfaces"][0]["mac"] = "02:00:00:00:00:02".into(), "has MAC 02:00:00:00:00:01"),
@@ -129,7 +157,7 @@ mod tests {
         for (change, text) in told {
             assert!(checked(change, |_| {}).expect_err(text).contains(text));
         }
-        let there: [(fn(&mut Link), &str); 4] = [
+        let there: [(Change<Link>, &str); 4] = [
             (|link| link.vlan = None, "no VLAN link"),
             (|link| link.vlan = Some(8), "is of VLAN 8, and 7"),
             (|link| link.parent = 4, "another master"),

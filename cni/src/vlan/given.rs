@@ -94,7 +94,7 @@ impl Given {
                 gw => json!({"dst": route.dst, "gw": gw}),
             })
             .collect();
-        Self::of(vlan, Some(device), addresses?, told.collect(), json!({}), told_routes.into())
+        Self::of(vlan, Some(device), addresses?, &told.collect::<Vec<_>>(), json!({}), told_routes.into())
     }
 
     /// By the result of an IPAM plugin.
@@ -105,14 +105,14 @@ impl Given {
         let addresses: Result<Vec<_>, _> =
             ips.iter().map(|ip| Address::read(&ip.address, ip.gateway.as_deref())).collect();
         let told_routes = result.get("routes").cloned().unwrap_or_default();
-        Self::of(vlan, None, addresses?, routes.unwrap_or_default(), dns.unwrap_or_else(|| json!({})), told_routes)
+        Self::of(vlan, None, addresses?, &routes.unwrap_or_default(), dns.unwrap_or_else(|| json!({})), told_routes)
     }
 
     fn of(
         vlan: u16,
         mac: Option<Mac>,
         addresses: Vec<Address>,
-        routes: Vec<ToldRoute>,
+        routes: &[ToldRoute],
         dns: Value,
         told_routes: Value,
     ) -> Result<Self, Fault> {
@@ -181,6 +181,8 @@ mod tests {
     use super::*;
     use proto::agent;
 
+    type Spoil = fn(&mut Interface);
+
     fn interface() -> Interface {
         Interface {
             name: "net1".into(),
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn half_an_answer_of_an_agent_is_none() {
-        let table: [(fn(&mut Interface), &str); 9] = [
+        let table: [(Spoil, &str); 9] = [
             (|of| of.vlan = 0, "VLAN 0"),
             (|of| of.vlan = 4095, "VLAN 4095"),
             (|of| of.vlan = 65_636, "VLAN 65636"),

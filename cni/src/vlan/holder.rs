@@ -76,6 +76,7 @@ fn carried(namespace: &Namespace, base: Option<&Namespace>, parent: u32, vlan: u
 }
 
 /// Where a link was found: in the master's namespace, if not in a reached one.
+#[derive(Clone, Copy)]
 struct Place<'a> {
     reached: Option<&'a Reached>,
     is_own: bool,

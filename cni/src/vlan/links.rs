@@ -192,11 +192,11 @@ impl Netlink {
         let RouteNetlinkMessage::NewNsId(answer) = self.one(RouteNetlinkMessage::GetNsId(message))? else {
             return Err(ErrorKind::InvalidData.into());
         };
-        let ids = answer.attributes.into_iter().filter_map(|attribute| match attribute {
+        let mut ids = answer.attributes.into_iter().filter_map(|attribute| match attribute {
             NsidAttribute::Id(id) if id >= 0 => Some(id),
             _ => None,
         });
-        Ok(ids.last())
+        Ok(ids.next_back())
     }
 }
 

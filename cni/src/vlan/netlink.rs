@@ -107,6 +107,7 @@ fn read(mut part: &[u8], sequence: u32, is_dump: bool, answers: &mut Vec<RouteNe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rtnetlink::packet_route::link::LinkMessage;
 
     fn message(kind: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
         let length = u32::try_from(16 + body.len()).expect("short");
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn the_loopback_is_found() {
         let mut netlink = Netlink::open().expect("opens");
-        let all = netlink.list(RouteNetlinkMessage::GetLink(Default::default())).expect("lists");
+        let all = netlink.list(RouteNetlinkMessage::GetLink(LinkMessage::default())).expect("lists");
         assert!(!all.is_empty());
     }
 }

@@ -49,8 +49,8 @@ impl Site {
     }
 }
 
-/// The MTU that a link on `master` gets, if it can carry anything.
-pub(super) fn usable(network: &Network, master: Option<&Link>) -> Result<u32, Fault> {
+/// The master, if it can carry anything, and the MTU that a link on it gets.
+pub(super) fn usable(network: &Network, master: Option<Link>) -> Result<(Link, u32), Fault> {
     let name = &network.master;
     let place = if network.is_in_pod { "in the pod's network namespace" } else { "on this node" };
     let Some(master) = master else {
@@ -63,8 +63,11 @@ pub(super) fn usable(network: &Network, master: Option<&Link>) -> Result<u32, Fa
         return Err(down(name));
     }
     match network.mtu {
-        0 => Ok(master.mtu),
-        mtu if mtu <= master.mtu => Ok(mtu),
+        0 => {
+            let mtu = master.mtu;
+            Ok((master, mtu))
+        }
+        mtu if mtu <= master.mtu => Ok((master, mtu)),
         mtu => {
             let text = format!("mtu {mtu} of the network is above {}, that of its master {name}", master.mtu);
             Err(Fault::new(Code::Config, text))
@@ -91,12 +94,11 @@ mod tests {
     #[test]
     fn a_master_is_there_and_up_and_wide_enough() {
         let master = Link { name: "eth1".into(), up: true, mtu: 1500, ..Link::default() };
-        assert_eq!(usable(&network(0), Some(&master)), Ok(1500));
-        assert_eq!(usable(&network(1500), Some(&master)), Ok(1500));
-        assert_eq!(usable(&network(1501), Some(&master)).expect_err("wider").code, 7);
+        let of = |mtu| usable(&network(mtu), Some(master.clone())).map(|(_, mtu)| mtu).map_err(|fault| fault.code);
+        assert_eq!([of(0), of(1500), of(1400), of(1501)], [Ok(1500), Ok(1500), Ok(1400), Err(7)]);
         let fault = usable(&network(0), None).expect_err("none");
         assert!(fault.code == 109 && fault.msg.contains("master eth1 is not there"), "{fault:?}");
-        let fault = usable(&network(0), Some(&Link { up: false, ..master })).expect_err("down");
+        let fault = usable(&network(0), Some(Link { up: false, ..master })).expect_err("down");
         assert!(fault.code == 11 && fault.msg.contains("master eth1 is down"), "{fault:?}");
     }
 }

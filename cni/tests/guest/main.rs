@@ -32,7 +32,11 @@ fn all_in_a_guest() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace");
     let own = std::env::current_exe().expect("has a path");
     let mut command = Command::new(root.join("dev/guest"));
-    command.arg(folder.path()).arg(own).args(["--ignored", "--test-threads=1", "--nocapture"]);
+    command.arg(folder.path());
+    if let Ok(program) = std::env::var("VLAN") {
+        command.args(["env", &format!("VLAN={program}")]);
+    }
+    command.arg(own).args(["--ignored", "--test-threads=1", "--nocapture"]);
     if let Ok(name) = std::env::var("GUEST_TEST") {
         command.arg(name);
     }

@@ -46,6 +46,17 @@ fn one_call_gives_everything() {
 
 #[test]
 #[ignore = "in the guest"]
+fn a_check_asks_what_is_bound() {
+    let (master, sandbox) = (Master::new(), Sandbox::new());
+    let first = FakeAgent::start(Script::Link(100, "fa:16:3e:aa:bb:cc"));
+    let result = call(&provided("1.1.0", &master.0, &first.socket()), &sandbox).add();
+    let now = FakeAgent::start(Script::Link(101, "fa:16:3e:aa:bb:cc"));
+    let later = call(&provided("1.1.0", &master.0, &now.socket()), &sandbox).after(&result);
+    assert!(later.fails("CHECK", 100).contains("is of VLAN 100, and the provider bound 101"));
+}
+
+#[test]
+#[ignore = "in the guest"]
 fn half_an_answer_is_given_back() {
     let (master, sandbox) = (Master::new(), Sandbox::new());
     for (vlan, mac) in [

@@ -64,7 +64,7 @@ pub(crate) fn call(conf: &Value, sandbox: &Sandbox) -> Call {
 
 impl Call {
     pub(crate) fn by(mut self, program: &str) -> Self {
-        self.program = program.to_owned();
+        program.clone_into(&mut self.program);
         self
     }
 

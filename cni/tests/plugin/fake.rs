@@ -160,6 +160,10 @@ impl Agent for Service {
     }
 
     async fn get(&self, _: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
-        Ok(Response::new(GetResponse::default()))
+        let interfaces = match self.script {
+            Script::Link(vlan, mac) => vec![Interface { vlan, mac: mac.into(), ..interface("172.91.0.7/24") }],
+            _ => Vec::new(),
+        };
+        Ok(Response::new(GetResponse { interfaces, fault: None }))
     }
 }

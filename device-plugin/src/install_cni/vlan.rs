@@ -79,14 +79,14 @@ mod tests {
     impl Host {
         fn new(foreign: Option<&str>) -> Self {
             let host = Self { folder: tempfile::tempdir().expect("a folder") };
-            fs::create_dir_all(host.into()).expect("makes");
+            fs::create_dir_all(host.bin()).expect("makes");
             if let Some(foreign) = foreign {
                 host.put(foreign);
             }
             host
         }
 
-        fn into(&self) -> PathBuf {
+        fn bin(&self) -> PathBuf {
             self.folder.path().join("bin")
         }
 
@@ -94,27 +94,27 @@ mod tests {
             // As a package does: another file under the name.
             let new = self.folder.path().join("new");
             fs::write(&new, content).expect("writes");
-            fs::rename(new, self.into().join(NAME)).expect("renames");
+            fs::rename(new, self.bin().join(NAME)).expect("renames");
         }
 
         /// Of a version.
         fn install(&self, version: &str) {
             let program = self.folder.path().join(NAME);
             fs::write(&program, format!("{version} {VLAN_MARK} ends")).expect("writes");
-            install(&program, &self.into()).expect("installs");
+            install(&program, &self.bin()).expect("installs");
         }
 
         fn restore(&self) {
-            restore(&self.into()).expect("restores");
+            restore(&self.bin()).expect("restores");
         }
 
         fn vlan(&self) -> String {
-            let text = fs::read_to_string(self.into().join(NAME)).expect("there");
+            let text = fs::read_to_string(self.bin().join(NAME)).expect("there");
             text.split(' ').next().expect("a word").to_owned()
         }
 
         fn others(&self) -> Vec<String> {
-            let all = fs::read_dir(self.into()).expect("reads").flatten();
+            let all = fs::read_dir(self.bin()).expect("reads").flatten();
             let mut names: Vec<_> = all.map(|file| file.file_name().into_string().expect("text")).collect();
             names.retain(|name| name != NAME);
             names.sort();
@@ -128,7 +128,7 @@ mod tests {
         for version in ["1", "1", "2"] {
             host.install(version);
             assert_eq!(host.vlan(), version);
-            assert_eq!(fs::read_to_string(host.into().join(BEFORE)).expect("kept"), "foreign");
+            assert_eq!(fs::read_to_string(host.bin().join(BEFORE)).expect("kept"), "foreign");
         }
         host.restore();
         assert_eq!((host.vlan().as_str(), host.others().len()), ("foreign", 0));
@@ -140,12 +140,12 @@ mod tests {
     #[test]
     fn a_link_to_what_is_not_seen_from_here_is_kept() {
         let host = Host::new(None);
-        std::os::unix::fs::symlink("/usr/lib/of-the-host/vlan", host.into().join(NAME)).expect("links");
+        std::os::unix::fs::symlink("/usr/lib/of-the-host/vlan", host.bin().join(NAME)).expect("links");
         host.install("1");
         host.install("2");
         assert_eq!(host.vlan(), "2");
         host.restore();
-        let link = fs::read_link(host.into().join(NAME)).expect("a link");
+        let link = fs::read_link(host.bin().join(NAME)).expect("a link");
         assert_eq!(link, Path::new("/usr/lib/of-the-host/vlan"));
     }
 
@@ -177,12 +177,12 @@ mod tests {
     #[test]
     fn an_installation_that_was_cut_off_goes_on() {
         let host = Host::new(Some("foreign"));
-        fs::hard_link(host.into().join(NAME), host.into().join(BEFORE)).expect("as a killed run left it");
+        fs::hard_link(host.bin().join(NAME), host.bin().join(BEFORE)).expect("as a killed run left it");
         host.install("1");
-        assert_eq!(fs::read_to_string(host.into().join(BEFORE)).expect("kept"), "foreign");
-        multus::remove(&host.into().join(SEEN)).expect("as one left it that was killed a little later");
+        assert_eq!(fs::read_to_string(host.bin().join(BEFORE)).expect("kept"), "foreign");
+        multus::remove(&host.bin().join(SEEN)).expect("as one left it that was killed a little later");
         host.install("2");
-        assert_eq!(fs::read_to_string(host.into().join(BEFORE)).expect("kept"), "foreign");
+        assert_eq!(fs::read_to_string(host.bin().join(BEFORE)).expect("kept"), "foreign");
         host.restore();
         assert_eq!(host.vlan(), "foreign");
     }
