@@ -101,7 +101,6 @@ run_containerd() {
     for image in "$SPIDERPOOL_DEV_IMAGES"/*.tar; do
       ctr -n k8s.io image import "$image"
     done
-    ! is_guest "$node" || sync
     echo "$SPIDERPOOL_DEV_IMAGES" >"$kept/images"
   fi
   touch "$own/containerd-ready"
