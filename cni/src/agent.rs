@@ -3,16 +3,17 @@
 use crate::args;
 use crate::config::{Config, Link};
 use crate::error::{Code, Fault};
+use crate::log::{Level, Log};
 use hyper_util::rt::TokioIo;
 use proto::agent::agent_client::AgentClient;
 use proto::agent::{
-    AddRequest, AddResponse, Attachment, CheckRequest, DelRequest, Detect, GcRequest, Interface, Netns, Pod,
-    StatusRequest, add_response::Outcome, gc_request::Valid,
+    AddRequest, AddResponse, Attachment, CheckRequest, DelRequest, Detect, GcRequest, GetRequest, GetResponse,
+    Interface, Netns, Pod, StatusRequest, add_response::Outcome, gc_request::Valid,
 };
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
@@ -78,6 +79,16 @@ impl Agent {
         answer.into_inner().fault.map_or(Ok(()), |fault| Err(fault.into()))
     }
 
+    /// What the pod's interface of this name has, as far as the agent knows of it.
+    pub(crate) async fn get(mut self, pod: Pod, interface: &str) -> Result<Option<Interface>, Fault> {
+        let answer = self.client.get(within(self.timeout, GetRequest { pod: Some(pod) })).await;
+        let GetResponse { interfaces, fault } = answer.map_err(|status| self.status(&status))?.into_inner();
+        match fault {
+            None => Ok(interfaces.into_iter().find(|found| found.name == interface)),
+            Some(fault) => Err(fault.into()),
+        }
+    }
+
     pub(crate) async fn ready(mut self) -> Result<(), Fault> {
         let answer = self.client.status(within(self.timeout.min(STATUS), StatusRequest {})).await;
         match answer.map_err(|status| self.status(&status))?.into_inner().fault {
@@ -103,6 +114,46 @@ impl Agent {
             ..Fault::new(Code::TryAgain, format!("no answer from the node agent at {socket}: {}", status.message()))
         }
     }
+}
+
+/// Waits for answers of the agent.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Fault> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Fault::new(Code::Io, format!("cannot wait for the agent: {error}")))
+}
+
+/// A DEL. What is left is the agent's to find when it is back; an error would keep the pod terminating.
+pub(crate) async fn release(attachment: Attachment, config: &Config, log: &Log) {
+    let deleted = match Agent::dial(config).await {
+        Ok(agent) => agent.del(attachment).await,
+        Err(fault) => Err(fault),
+    };
+    if let Err(Fault { msg, details, .. }) = deleted {
+        log.write(Level::Warn, &format!("DEL {} is left to the agent: {msg}: {details}", config.name));
+    }
+}
+
+/// A STATUS. Code 50 is the one by which a runtime knows that ADDs would fail.
+pub(crate) async fn ready(config: &Config) -> Result<(), Fault> {
+    let ready = match Agent::dial(config).await {
+        Ok(agent) => agent.ready().await,
+        Err(fault) => Err(fault),
+    };
+    ready.map_err(|fault| Fault { details: fault.details, ..Fault::new(Code::NotAvailable, fault.msg) })
+}
+
+/// Tells the agent that this sandbox will not be. What it frees of a pod that lives on are no addresses: it comes again for them.
+pub(crate) async fn give_back(attachment: Attachment, config: &Config, until: Instant, log: &Log) {
+    const LEAST: Duration = Duration::from_secs(1);
+    let left = until.saturating_duration_since(Instant::now()).max(LEAST);
+    let given = async { Agent::dial(config).await?.del(attachment).await };
+    let why = match tokio::time::timeout(left, given).await {
+        Ok(Ok(())) => return,
+        Ok(Err(Fault { msg, details, .. })) => format!("{msg}: {details}"),
+        Err(_) => "the time is up".to_owned(),
+    };
+    // The runtime ends what failed with a DEL of its own.
+    log.write(Level::Warn, &format!("giving back what {} was given is left to the runtime: {why}", config.name));
 }
 
 /// What the agent is told of an interface.

@@ -69,6 +69,15 @@ impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
 
     /// For ADD and CHECK everything has to be there; a DEL of what is half gone is served with what is left.
     pub(crate) fn attachment(&self, verb: Verb) -> Result<Attachment, Fault> {
+        let mut attachment = self.sandbox(verb)?;
+        if verb != Verb::Del {
+            attachment.pod = pod(&attachment.args)?;
+        }
+        Ok(attachment)
+    }
+
+    /// The same for whoever need not know the pod.
+    pub(crate) fn sandbox(&self, verb: Verb) -> Result<Attachment, Fault> {
         let container_id = self.required("CNI_CONTAINERID")?;
         if !is_name(&container_id) {
             return Err(wrong(format!(
@@ -86,8 +95,7 @@ impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
         }
         let netns = self.required("CNI_NETNS")?;
         let args = self.args()?;
-        let pod = pod(&args)?;
-        Ok(Attachment { container_id, interface, netns, pod, args })
+        Ok(Attachment { container_id, interface, netns, pod: pod(&args).unwrap_or_default(), args })
     }
 
     fn args(&self) -> Result<BTreeMap<String, String>, Fault> {

@@ -195,7 +195,7 @@ impl Config {
     }
 }
 
-fn part<T: for<'a> Deserialize<'a>>(value: &Value) -> Result<T, Fault> {
+pub(crate) fn part<T: for<'a> Deserialize<'a>>(value: &Value) -> Result<T, Fault> {
     T::deserialize(value).map_err(|error| wrong(format!("in the configuration: {error}")))
 }
 

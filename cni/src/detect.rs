@@ -11,6 +11,7 @@
 //! It works where a main plugin makes the link before it asks for addresses (macvlan, bridge, SR-IOV…). Where it does not, or
 //! anything goes wrong that is no answer, the log says so and the pod starts.
 
+mod announce;
 mod arp;
 mod ask;
 mod claim;
@@ -21,11 +22,13 @@ mod ndp;
 mod stop;
 mod wire;
 
+pub(crate) use announce::announce;
+pub(crate) use ethernet::Mac;
+
 use crate::config;
 use crate::error::{Code, Fault};
 use crate::log::{Level, Log};
 use ask::{Question, Round, ask};
-use ethernet::Mac;
 use lift::Lifted;
 use link::Link;
 use nix::sched::{CloneFlags, setns};

@@ -19,6 +19,10 @@ pub(crate) enum Code {
     Conflict,
     /// A gateway does not answer.
     NoGateway,
+    /// The node has no such master.
+    NoMaster,
+    /// The master has this VLAN already, for somebody else.
+    VlanTaken,
 }
 
 impl Code {
@@ -34,6 +38,8 @@ impl Code {
             Self::Plugin => 100,
             Self::Conflict => 107,
             Self::NoGateway => 108,
+            Self::NoMaster => 109,
+            Self::VlanTaken => 110,
         }
     }
 }
@@ -54,6 +60,12 @@ impl Fault {
         Self { code: code.number(), msg: msg.into(), details: String::new() }
     }
 
+    /// With the code of another program.
+    pub(crate) fn of(code: u32, msg: impl Into<String>) -> Self {
+        // A runtime takes 0 for success.
+        Self { code: if code == 0 { Code::Plugin.number() } else { code }, msg: msg.into(), details: String::new() }
+    }
+
     pub(crate) fn text(&self, version: Version) -> String {
         let mut text = json!({"cniVersion": version.text(), "code": self.code, "msg": cut(&self.msg)});
         if let (false, Some(object)) = (self.details.is_empty(), text.as_object_mut()) {
@@ -66,8 +78,7 @@ impl Fault {
 impl From<proto::agent::Fault> for Fault {
     fn from(fault: proto::agent::Fault) -> Self {
         let proto::agent::Fault { code, msg, details } = fault;
-        // A runtime takes 0 for success.
-        Self { code: if code == 0 { Code::Plugin.number() } else { code }, msg, details }
+        Self { details, ..Self::of(code, msg) }
     }
 }
 

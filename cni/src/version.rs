@@ -39,6 +39,11 @@ impl Version {
         }
     }
 
+    /// Whether an interface says how large its packets may be.
+    pub(crate) fn tells_mtu(self) -> bool {
+        self >= Self::V1_1_0
+    }
+
     /// Whether an address says its family, as it did before 1.0.
     pub(crate) fn names_families(self) -> bool {
         self < Self::V1_0_0

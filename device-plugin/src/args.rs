@@ -16,8 +16,10 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run until SIGTERM.
     Daemon(Daemon),
-    /// Put the CNI plugin where this node's container runtime looks for it, and end.
+    /// Put CNI plugins where this node's container runtime looks for them, and end.
     InstallCni(crate::install_cni::Args),
+    /// Wait for SIGTERM, and give the node's own plugin `vlan` back if the agent goes for good.
+    RestoreCni(crate::install_cni::Restore),
     /// Keep Multus in use on this node until SIGTERM.
     Multus(Box<crate::multus::Args>),
 }

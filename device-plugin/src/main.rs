@@ -13,7 +13,8 @@
 //! pools, pods of this node ──┘
 //! ```
 //!
-//! `multus` is another program in the same file, run by a DaemonSet of its own; `install_cni` one that runs before the agent.
+//! `multus` is another program in the same file, run by a DaemonSet of its own; `install_cni` two that run before and
+//! beside the agent.
 
 mod addresses;
 mod advertise;
@@ -46,6 +47,10 @@ fn main() -> ExitCode {
         args::Command::InstallCni(args) => {
             runtime::log::init(args.log_level, args.log_format);
             install_cni::run(&args)
+        }
+        args::Command::RestoreCni(args) => {
+            runtime::log::init(args.log_level, args.log_format);
+            install_cni::restore(args)
         }
         args::Command::Multus(args) => {
             runtime::log::init(args.log_level, args.log_format);

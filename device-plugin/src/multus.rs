@@ -17,7 +17,8 @@ mod files;
 mod layout;
 
 pub(crate) use args::Args;
-pub(crate) use files::install;
+pub(crate) use farewell::stays;
+pub(crate) use files::{install, remove};
 
 use anyhow::{Context, ensure};
 use files::{Folder, Upkeep};
@@ -61,14 +62,14 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     tasks.spawn("keeping Multus in use", async move {
         let _watcher = watcher;
         keep(&args, &folder, &program, &changed, &stop).await;
-        if farewell::stays(client, &args.pod_namespace, &args.daemon_set).await {
+        if stays(client, &args.pod_namespace, &args.daemon_set).await {
             tracing::info!("the DaemonSet stays, and with it Multus on this node");
             return Ok::<(), Infallible>(());
         }
         // The configuration first: from then on the runtime uses the node's own network.
         let ours = [folder.path().join(layout::CONF), own, program];
         for path in &ours {
-            match files::remove(path) {
+            match remove(path) {
                 Ok(()) => tracing::info!(path = %path.display(), "removed"),
                 Err(error) => tracing::error!(path = %path.display(), %error, "cannot remove; remove it by hand"),
             }

@@ -32,5 +32,8 @@ pub mod plugin {
     include!(concat!(env!("OUT_DIR"), "/plugin/v1beta1.rs"));
 }
 
+/// Stands in each of our programs `vlan`: by it the installer knows them from those of others.
+pub const VLAN_MARK: &str = "spiderpool.spidernet.io/cni-plugin-vlan";
+
 /// Version that a plugin announces when it registers.
 pub const DEVICE_PLUGIN_VERSION: &str = "v1beta1";

@@ -195,7 +195,7 @@ fn of_agent(arguments: &[&str]) -> String {
 
 #[test]
 fn the_agent_has_no_more_than_it_needs() {
-    let without = "plugins.installIPAMCNI=false";
+    let without = "plugins.installIPAMCNI=false,plugins.installVlanCNI=false";
     let manifests = of_agent(&["-f", "docs/examples/quick-start.yaml", "--set", without]);
     for line in [
         "privileged: false",
@@ -226,14 +226,23 @@ fn the_agent_has_no_more_than_it_needs() {
 }
 
 #[test]
-fn the_plugin_is_installed_before_the_agent_starts() {
-    assert!(!of_agent(&["--set=plugins.installIPAMCNI=false"]).contains("initContainers"), "not where it is unwanted");
+fn the_plugins_are_installed_before_the_agent_starts() {
+    let (ipam, vlan) = ("--set=plugins.installIPAMCNI=false", "--set=plugins.installVlanCNI=false");
+    let [both, first, second] = [&[][..], &[vlan], &[ipam]].map(of_agent);
+    for (manifests, spiderpool, of_vlan) in [(both, 1, 1), (first, 1, 0), (second, 0, 1)] {
+        assert_eq!(manifests.matches("- --program=/usr/libexec/cni/spiderpool\n").count(), spiderpool);
+        assert_eq!(manifests.matches("- --program=/usr/libexec/cni/vlan\n").count(), of_vlan);
+        assert_eq!(manifests.matches("- restore-cni\n").count(), of_vlan);
+        assert_eq!(manifests.matches("resources: [daemonsets]").count(), of_vlan, "whether it goes for good");
+    }
+    assert!(!of_agent(&[ipam, vlan]).contains("initContainers"), "not where it is unwanted");
     let values = "global.cniBinHostPath=/data/cni/";
     let manifests = of_agent(&["--set", values]);
     for line in ["args:\n            - install-cni\n            - \"--into=/host/data/cni\"", "add: [DAC_OVERRIDE]"] {
-        assert_eq!(manifests.matches(line).count(), 1, "{line}");
+        let both = 1 + usize::from(line.starts_with("add"));
+        assert_eq!(manifests.matches(line).count(), both, "{line}");
     }
-    assert_eq!(manifests.matches("mountPath: \"/host/data/cni\"\n").count(), 1);
+    assert_eq!(manifests.matches("mountPath: \"/host/data/cni\"\n").count(), 2);
     assert_eq!(manifests.matches("path: \"/data/cni\"\n").count(), 1, "the agent itself does not see it");
 }
 

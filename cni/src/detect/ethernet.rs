@@ -4,10 +4,22 @@ use std::fmt;
 
 /// An address of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mac(pub(super) [u8; 6]);
+pub(crate) struct Mac(pub(crate) [u8; 6]);
 
 impl Mac {
     pub(super) const BROADCAST: Self = Self([0xff; 6]);
+
+    /// Of one device: six pairs of digits between colons, not all zero and of no group.
+    pub(crate) fn of_device(text: &str) -> Option<Self> {
+        let mut bytes = [0; 6];
+        let mut pairs = text.split(':');
+        for byte in &mut bytes {
+            let pair = pairs.next().filter(|pair| pair.len() == 2 && pair.chars().all(|c| c.is_ascii_hexdigit()))?;
+            *byte = u8::from_str_radix(pair, 16).ok()?;
+        }
+        let [first, ..] = bytes;
+        (pairs.next().is_none() && bytes != [0; 6] && first & 1 == 0).then_some(Self(bytes))
+    }
 }
 
 impl fmt::Display for Mac {
@@ -60,5 +72,26 @@ mod tests {
         bytes.push(0xaa);
         assert_eq!(Frame::read(&bytes).map(|frame| frame.body), Some(&[0xaa][..]));
         assert_eq!(from.to_string(), "07:08:09:0a:0b:0c");
+    }
+
+    #[test]
+    fn a_device_has_one_of_its_own() {
+        assert_eq!(Mac::of_device("Fa:16:3e:AA:bb:cc"), Some(Mac([0xfa, 0x16, 0x3e, 0xaa, 0xbb, 0xcc])));
+        for text in [
+            "",
+            "00:00:00:00:00:00",
+            "ff:ff:ff:ff:ff:ff",
+            "01:00:5e:00:00:01",
+            "fa:16:3e:aa:bb",
+            "fa:16:3e:aa:bb:cc:dd",
+            "fa-16-3e-aa-bb-cc",
+            "+a:16:3e:aa:bb:cc",
+            "fa:16:3e:aa:bb:c",
+            "fa:16:3e:aa:bb:cg",
+            " fa:16:3e:aa:bb:cc",
+            "é:16:3e:aa:bb:cc",
+        ] {
+            assert_eq!(Mac::of_device(text), None, "{text}");
+        }
     }
 }

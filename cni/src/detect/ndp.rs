@@ -12,6 +12,8 @@ const SOURCE_MAC: u8 = 1;
 const TARGET_MAC: u8 = 2;
 /// A flag of an advertisement: it answers somebody.
 const SOLICITED: u8 = 0x40;
+/// Another one: what was remembered before is to be forgotten.
+const OVERRIDE: u8 = 0x20;
 
 /// What a packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +39,22 @@ pub(super) fn solicitation(own: Mac, source: Ipv6Addr, target: Ipv6Addr) -> Vec<
         message.extend([SOURCE_MAC, 1]);
         message.extend(own.0);
     }
-    let checksum = !sum(source, to, &message);
+    framed(own, source, to, &message)
+}
+
+/// Tells all nodes that `address` is here. Unasked for, and it counts more than what they remember.
+pub(super) fn announcement(own: Mac, address: Ipv6Addr) -> Vec<u8> {
+    const ALL: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+    let mut message = vec![ADVERTISEMENT, 0, 0, 0, OVERRIDE, 0, 0, 0];
+    message.extend(address.octets());
+    message.extend([TARGET_MAC, 1]);
+    message.extend(own.0);
+    framed(own, address, ALL, &message)
+}
+
+/// A message to a group, in a frame.
+fn framed(own: Mac, source: Ipv6Addr, to: Ipv6Addr, message: &[u8]) -> Vec<u8> {
+    let checksum = !sum(source, to, message);
     let [.., a, b, c, d] = to.octets();
     let mut frame = ethernet::header(Mac([0x33, 0x33, a, b, c, d]), own, ethernet::IPV6);
     frame.extend([0x60, 0, 0, 0]);
@@ -172,6 +189,13 @@ mod tests {
         let source = Ipv6Addr::UNSPECIFIED;
         assert_eq!(packet(&PROBE), Some(Packet::Solicitation { source, target: ip("fd00::9") }));
         assert_eq!(group(ip("2001:db8::1:2ab:cdef")), ip("ff02::1:ffab:cdef"));
+    }
+
+    #[test]
+    fn an_announcement_is_an_answer_that_nobody_asked_for() {
+        let said = announcement(OWN, ip("fd00::9"));
+        assert_eq!(packet(&said), Some(Packet::Advertisement { target: ip("fd00::9"), mac: OWN }));
+        assert_eq!((&said[..6], said[58]), (&[0x33, 0x33, 0, 0, 0, 1][..], OVERRIDE));
     }
 
     #[test]

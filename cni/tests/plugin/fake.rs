@@ -24,6 +24,9 @@ pub(crate) enum Script {
     Detect(Detect, Vec<(&'static str, &'static str)>),
     Error(tonic::Code),
     Never,
+    /// This VLAN and this MAC.
+    #[allow(dead_code, reason = "of the tests in a guest")]
+    Link(u32, &'static str),
 }
 
 /// What was asked, and how much time the caller gave.
@@ -87,7 +90,7 @@ impl Service {
     async fn play(&self, asked: Asked) -> Result<Option<Fault>, Status> {
         self.asked.lock().expect("no panic").push(asked);
         match self.script {
-            Script::Good | Script::NoOutcome | Script::BadAnswer | Script::Detect(..) => Ok(None),
+            Script::Good | Script::NoOutcome | Script::BadAnswer | Script::Detect(..) | Script::Link(..) => Ok(None),
             Script::Fault(code) => Ok(Some(Fault { code, msg: "the reason".into(), details: "more".into() })),
             Script::Error(code) => Err(Status::new(code, "the status")),
             Script::Never => {
@@ -128,6 +131,9 @@ impl Agent for Service {
                 let addresses = addresses.iter().map(address).collect();
                 Some(Outcome::Interface(Interface { addresses, routes: Vec::new(), ..interface("172.91.0.7/24") }))
             }
+            (None, Script::Link(vlan, mac)) => {
+                Some(Outcome::Interface(Interface { vlan: *vlan, mac: (*mac).into(), ..interface("172.91.0.7/24") }))
+            }
             (None, _) => Some(Outcome::Interface(interface("172.91.0.7/24"))),
         };
         Ok(Response::new(AddResponse { outcome, detect }))
@@ -154,6 +160,10 @@ impl Agent for Service {
     }
 
     async fn get(&self, _: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
-        Ok(Response::new(GetResponse::default()))
+        let interfaces = match self.script {
+            Script::Link(vlan, mac) => vec![Interface { vlan, mac: mac.into(), ..interface("172.91.0.7/24") }],
+            _ => Vec::new(),
+        };
+        Ok(Response::new(GetResponse { interfaces, fault: None }))
     }
 }

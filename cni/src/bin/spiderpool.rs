@@ -1,0 +1,5 @@
+//! The IPAM plugin.
+
+fn main() -> std::process::ExitCode {
+    cni::spiderpool()
+}

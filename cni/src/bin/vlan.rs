@@ -1,0 +1,5 @@
+//! The plugin that makes VLAN interfaces.
+
+fn main() -> std::process::ExitCode {
+    cni::vlan()
+}
