@@ -72,7 +72,8 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             return Ok(stored);
         }
         let address = stored.value.address;
-        let ended = self.until_unbound(stored, then, quiet).await;
+        // It is in many flows, and large.
+        let ended = Box::pin(self.until_unbound(stored, then, quiet)).await;
         self.refused.forget(address);
         ended
     }
