@@ -195,7 +195,7 @@ fn of_agent(arguments: &[&str]) -> String {
 
 #[test]
 fn the_agent_has_no_more_than_it_needs() {
-    let without = "plugins.installIPAMCNI=false,plugins.installVlanCNI=false";
+    let without = "plugins.installIPAMCNI=false,plugins.installVlanCNI=false,iaasNetworkProvider.serverUrl=";
     let manifests = of_agent(&["-f", "docs/examples/quick-start.yaml", "--set", without]);
     for line in [
         "privileged: false",

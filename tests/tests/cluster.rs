@@ -80,7 +80,7 @@ async fn a_killed_agent_comes_back_with_its_resources() {
         status.container_statuses.unwrap_or_default().iter().map(|container| container.restart_count).sum()
     };
     let before = restarts().await;
-    in_node(MATCHING, "kill -9 $(pgrep -f '^/usr/bin/spiderpool-agent ')");
+    in_node(MATCHING, "kill -9 $(pgrep -f '^/usr/bin/spiderpool-agent daemon')");
     wait::until("a restarted agent", SOON, async || {
         ensure!(restarts().await > before, "no restart yet");
         Ok(())

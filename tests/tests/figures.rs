@@ -68,7 +68,7 @@ async fn figures() {
     }
     print("kubelet killed -> both resources registered (its start included)", spans);
 
-    let agent = in_node(MATCHING, "pgrep -f '^/usr/bin/spiderpool-agent '");
+    let agent = in_node(MATCHING, "pgrep -f '^/usr/bin/spiderpool-agent daemon'");
     let status = in_node(MATCHING, &format!("grep VmRSS /proc/{agent}/status"));
     println!("agent, memory: {}", status.split_whitespace().skip(1).collect::<Vec<_>>().join(" "));
     let ticks = || {

@@ -36,12 +36,23 @@ impl Host {
         fs::read_dir(self.folder.path().join("bin")).expect("there").count()
     }
 
-    /// Installs; `limit` is the size in blocks of 512 bytes at which the installer dies.
+    /// The same with the plugin `vlan`.
+    fn install_vlan(&self, limit: Option<usize>) -> Output {
+        let program = self.folder.path().join("vlan");
+        fs::write(&program, [content(2), proto::VLAN_MARK.as_bytes().to_vec()].concat()).expect("writes");
+        self.put(&program, limit)
+    }
+
     fn install(&self, limit: Option<usize>) -> Output {
+        self.put(&self.program(), limit)
+    }
+
+    /// Installs; `limit` is the size in blocks of 512 bytes at which the installer dies.
+    fn put(&self, program: &Path, limit: Option<usize>) -> Output {
         let limit = limit.map_or_else(|| "unlimited".to_owned(), |blocks| blocks.to_string());
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -c 0; ulimit -f $0; exec \"$@\"", &limit]).arg(binary());
-        command.arg("install-cni").arg("--program").arg(self.program());
+        command.arg("install-cni").arg("--program").arg(program);
         attempt(command.arg("--into").arg(self.folder.path().join("bin")))
     }
 }
@@ -115,4 +126,24 @@ async fn a_plugin_that_runs_is_replaced_and_runs_on() {
         other => Err(format!("{other:?}")),
     })
     .await;
+}
+
+/// The name `vlan` is another's, too: at no time is there none, and his is kept whole.
+#[test]
+fn an_installer_killed_in_the_copy_leaves_a_foreign_vlan() {
+    let host = Host::new();
+    let bin = host.folder.path().join("bin");
+    let (to, before) = (bin.join("vlan"), bin.join("vlan.before-spiderpool"));
+    fs::create_dir(&bin).expect("makes");
+    fs::write(&to, content(1)).expect("writes");
+    for limit in [1, 7, SIZE / 512 - 1] {
+        let killed = host.install_vlan(Some(limit));
+        assert_eq!(killed.status.signal(), Some(SIGXFSZ), "{limit}: {killed:?}");
+        assert!(is(&to, &content(1)), "killed at {limit}");
+    }
+    assert!(host.install_vlan(None).status.success());
+    assert!(!is(&to, &content(1)) && is(&before, &content(1)));
+    fs::write(&before, content(3)).expect("writes");
+    assert!(host.install_vlan(None).status.success());
+    assert!(is(&before, &content(3)), "once it is there it is not touched again");
 }

@@ -63,7 +63,7 @@ async fn many_pods_with_addresses_of_a_pool() {
     pool("figures", "10.90.0.0/16", "10.90.0.10-10.90.0.209", Value::Null);
     let theirs_ipam = json!({"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/16"}]]});
 
-    let agent = in_node(MATCHING, "pgrep -f '^/usr/bin/spiderpool-agent '");
+    let agent = in_node(MATCHING, "pgrep -f '^/usr/bin/spiderpool-agent daemon'");
     let memory = || -> u64 {
         let status = in_node(MATCHING, &format!("grep VmRSS /proc/{agent}/status"));
         status.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")

@@ -7,7 +7,7 @@
 
 use super::links::Link;
 use super::namespace::Namespace;
-use super::plan::{Master, owner};
+use super::plan::{Master, is_temporary, owner};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -85,7 +85,9 @@ struct Place<'a> {
 fn judge(link: &Link, place: Place<'_>) -> Holder {
     let name = &link.name;
     let Place { reached, is_own } = place;
-    match (reached, owner(&link.alias)) {
+    // A run that was killed before it marked its link left the name.
+    let cut_off = || is_temporary(name).then_some(("that an ADD was ended in", name.as_str()));
+    match (reached, owner(&link.alias).or_else(cut_off)) {
         _ if is_own => Holder::Stays(format!("interface {name} of the same pod has it")),
         (None, _) => {
             Holder::Stays(format!("interface {name} of the node itself has it: remove that, or use another VLAN"))
@@ -169,6 +171,10 @@ mod tests {
         assert!(text.contains("net1 of sandbox c-1") && text.contains("/run/netns/a"), "{text}");
         let Holder::Stays(text) = judged("spiderpool c-1 net1", &["/run/netns/a"], Some(7)) else { panic!("it runs") };
         assert!(text.contains("net1 of sandbox c-1") && text.contains("process 7"), "{text}");
+        let unmarked = Link { name: "vlb212a40debd5".into(), ..link("") };
+        let reached = Reached { mounts: vec!["/run/netns/a".into()], process: None };
+        let left = judge(&unmarked, Place { reached: Some(&reached), is_own: false });
+        assert!(matches!(left, Holder::Leaves(_)), "{left:?}");
         for process in [None, Some(7)] {
             let Holder::Stays(text) = judged("", &["/run/netns/a"], process) else { panic!("not ours") };
             assert!(text.contains("/run/netns/a"), "{text}");

@@ -44,6 +44,11 @@ pub(super) fn owner(alias: &str) -> Option<(&str, &str)> {
     alias.strip_prefix(OURS)?.split_once(' ')
 }
 
+/// Whether a link is called as ours are until they are marked.
+pub(super) fn is_temporary(name: &str) -> bool {
+    name.strip_prefix("vl").is_some_and(|hash| hash.len() == 12 && hash.chars().all(|c| c.is_ascii_hexdigit()))
+}
+
 /// A master, in its namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Master {
@@ -205,6 +210,7 @@ mod tests {
         assert_eq!(owner(long.text()).map(|(_, interface)| interface), Some("net1"));
         assert_eq!(owner(mark().text()), Some(("c-1", "net1")));
         assert_eq!((owner("uplink"), owner("spiderpool ")), (None, None));
+        assert!(is_temporary(mark().temporary()) && !is_temporary("vlan100") && !is_temporary("vlan100-of-node"));
         assert_ne!(mark().temporary(), Mark::new("c-2", "net1").temporary());
         assert_eq!(mark().temporary(), "vlb212a40debd5", "what an earlier version left is found");
     }

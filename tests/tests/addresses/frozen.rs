@@ -36,7 +36,7 @@ impl Drop for Frozen {
 }
 
 fn signal(signal: &str) -> String {
-    let all = "$(pgrep -x kubelet) $(pgrep -f '^/usr/bin/spiderpool-agent ')";
+    let all = "$(pgrep -x kubelet) $(pgrep -f '^/usr/bin/spiderpool-agent daemon')";
     format!("set -- {all} && [ $# -ge 2 ] && kill -{signal} \"$@\"")
 }
 
