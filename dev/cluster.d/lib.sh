@@ -23,6 +23,10 @@ use_cluster() { # name
   cgroup=spiderpool-dev-$name
 }
 
+# Guests are machines of their own with a kernel of their own, see `machine`; the kernel of ordinary nodes is the host's.
+is_guest() { [[ $1 == vlan* ]]; }
+guest_address() { echo "$lan_prefix.$((100 + ${1#vlan}))"; } # node
+
 # Handed down by `up`, so that all count from its beginning.
 started=${SPIDERPOOL_DEV_STARTED:-$EPOCHSECONDS}
 progress() { printf '[%2d s] %s\n' $((EPOCHSECONDS - started)) "$*"; }

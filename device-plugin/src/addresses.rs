@@ -20,12 +20,13 @@ pub(crate) use serve::{GRACE_MAX, Inputs, serve};
 use crate::agent::Machine;
 use crate::node::OwnNode;
 use crate::pools::Known;
+use ipam_core::Address;
 use ipam_core::http::HttpProvider;
 use k8s_api::conf::Conf;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::KubeStore;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 type Flows = ipam_core::Flows<KubeStore, Arc<HttpProvider>, Arc<Machine>>;
 
@@ -40,4 +41,6 @@ struct Addresses {
     sysfs: PathBuf,
     /// Pods of this node, as their watch shows them.
     pods: watch::Sender<live::Known>,
+    /// Told of what a flow could not end. What does not fit is found by the next look at all.
+    unended: mpsc::Sender<Address>,
 }

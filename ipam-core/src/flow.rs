@@ -20,6 +20,7 @@ mod moves;
 mod places;
 mod publish;
 mod reconcile;
+mod refused;
 mod request;
 mod reserve;
 mod settled;
@@ -59,6 +60,7 @@ pub struct Flows<S, P, H> {
     places: places::Places,
     ended: unknown::Ended,
     vlans: vlans::Vlans,
+    refused: refused::Refused,
 }
 
 /// A flow that nobody waits for ended early. Whoever sees the object next decides anew.
@@ -104,6 +106,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             places: places::Places::default(),
             ended: unknown::Ended::default(),
             vlans: vlans::Vlans::default(),
+            refused: refused::Refused::default(),
         }
     }
 

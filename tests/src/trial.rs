@@ -28,13 +28,18 @@ const NAME: &str = "deployment/spiderpool-provider-sim";
 
 /// Installs or upgrades the release with Multus and this provider, and puts the stand-in for the plugin `vlan` on all nodes.
 pub fn install() {
+    install_chart();
+    run("dev/cluster.d/install-vlan", [""; 0]);
+}
+
+/// The same with the plugin `vlan` as it is, for nodes that make VLANs.
+pub fn install_chart() {
     // Nodes of dev/cluster have no DNS. The annotations replace agents and controllers, which else follow within minutes.
     multus::install(&[
         "--set=providerSim.enabled=true,providerSim.image.registry=localhost,providerSim.clusterIP=10.96.0.80",
         "--set=iaasNetworkProvider.serverUrl=http://10.96.0.80:80,iaasNetworkProvider.httpRequestTimeout=10s",
         "--set-string=spiderpoolAgent.podAnnotations.tests=trial,spiderpoolController.podAnnotations.tests=trial",
     ]);
-    run("dev/cluster.d/install-vlan", [""; 0]);
 }
 
 async fn list(cluster: &Cluster, of: &str) -> anyhow::Result<Value> {

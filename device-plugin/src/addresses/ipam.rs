@@ -78,8 +78,10 @@ impl Ipam for Addresses {
     }
 
     async fn undo(&self, undo: ipam_core::Undo) {
+        let address = undo.address();
         if let Err(stopped) = self.flows.undo(undo).await {
-            tracing::info!(error = %Chain(&stopped), "a failed ADD is taken back later");
+            tracing::info!(%address, error = %Chain(&stopped), "a failed ADD is taken back later");
+            let _ = self.unended.try_send(address);
         }
     }
 
@@ -87,6 +89,9 @@ impl Ipam for Addresses {
         if let Err(stopped) = self.flows.del(&del).await {
             let (container, interface) = (&del.container_id, &del.interface);
             tracing::info!(container, interface, error = %Chain(&stopped), "a DEL is done later");
+            for one in self.store.of_container(container) {
+                let _ = self.unended.try_send(one.value.address);
+            }
         }
     }
 

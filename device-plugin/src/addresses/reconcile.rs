@@ -18,7 +18,7 @@ use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Key;
 
 /// Pods that have ended and were not looked at yet. What does not fit is found by the next look at all.
-const ENDED: usize = 1024;
+pub(super) const ENDED: usize = 1024;
 /// Each look at all costs a read or two of each address.
 const ALL: Duration = Duration::from_mins(5);
 /// A sandbox is torn down after its pod has ended, and its DEL may not come; this is looked for with growing pauses.
@@ -26,7 +26,12 @@ const AGAIN_MIN: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_mins(1);
 
 /// Never ends.
-pub(super) async fn run(addresses: Arc<Addresses>, client: Client, node: String) -> Infallible {
+pub(super) async fn run(
+    addresses: Arc<Addresses>,
+    mut unended: mpsc::Receiver<Address>,
+    client: Client,
+    node: String,
+) -> Infallible {
     addresses.store.synced().await;
     let (told, mut ended) = mpsc::channel(ENDED);
     let mut all = interval(ALL);
@@ -46,6 +51,10 @@ pub(super) async fn run(addresses: Arc<Addresses>, client: Client, node: String)
                             again.wait(address);
                         }
                     }
+                    continue;
+                }
+                Some(address) = unended.recv() => {
+                    again.wait(address);
                     continue;
                 }
                 Some(uid) = ended.recv() => addresses.store.of_pod(&uid),

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{KubeStore, Retained, Scope};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 /// One request to the API server. An ADD makes four or five.
@@ -66,7 +66,8 @@ pub(crate) async fn serve(inputs: Inputs, stop: CancellationToken) -> anyhow::Re
     let of_conf = conf.clone();
     let grace = move || grace(&of_conf.borrow());
     let pods = watch::Sender::default();
-    let addresses = Arc::new(Addresses { flows, store: store.clone(), pools, node, conf, sysfs, pods });
+    let (unended, due) = mpsc::channel(reconcile::ENDED);
+    let addresses = Arc::new(Addresses { flows, store: store.clone(), pools, node, conf, sysfs, pods, unended });
     let serving = async {
         let socket = Socket::listen(&socket, 0).await.context("cannot serve CNI plugins")?;
         // Who comes before the allocations have been read is told to come again at once.
@@ -86,7 +87,7 @@ pub(crate) async fn serve(inputs: Inputs, stop: CancellationToken) -> anyhow::Re
         never = keep_index => match never {},
         never = follow_conf => match never {},
         never = bindings::count(&addresses, &without_pod) => match never {},
-        never = reconcile::run(Arc::clone(&addresses), client, name) => match never {},
+        never = reconcile::run(Arc::clone(&addresses), due, client, name) => match never {},
     }
 }
 

@@ -5,8 +5,8 @@ use super::locks::Lock;
 use super::places::Place;
 use super::{Add, AddError, Answer, Candidate, Chosen, Flows, NotYet, Pools, Stopped, Wanted, at};
 use crate::{
-    Allocation, Deadline, Endpoint, Family, Host, Interface, Kept, Owner, PodFacts, Provider, Step, Store, StoreError,
-    Stored, Then,
+    Address, Allocation, Deadline, Endpoint, Family, Host, Interface, Kept, Owner, PodFacts, Provider, Step, Store,
+    StoreError, Stored, Then,
 };
 use futures::future::{Either, select};
 use std::collections::BTreeSet;
@@ -101,12 +101,21 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         })
     }
 
+    pub(super) fn releasing(&self, address: Address) -> NotYet {
+        NotYet::Releasing { address, why: self.refused.why(address) }
+    }
+
     async fn lock(&self, add: &Add) -> Result<Lock, AddError> {
         let left = add.deadline.saturating_sub(self.host.now());
         let take = pin!(self.locks.take((add.pod.uid.clone(), add.interface.clone())));
         match select(take, pin!(self.host.sleep(left))).await {
             Either::Left((lock, _)) => Ok(lock),
-            Either::Right(_) => Err(NotYet::Another.into()),
+            Either::Right(_) => {
+                let mut mine = self.store.of_pod(&add.pod.uid);
+                mine.retain(|one| one.value.interface == add.interface && !one.value.held());
+                let releasing = mine.first().map(|one| self.releasing(one.value.address));
+                Err(releasing.unwrap_or(NotYet::Another).into())
+            }
         }
     }
 
@@ -126,7 +135,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             let mut mine = self.store.of_pod(&add.pod.uid);
             mine.retain(|one| one.value.interface == add.interface);
             if let Some(releasing) = mine.iter().find(|one| !one.value.held()) {
-                return Err(NotYet::Releasing(releasing.value.address).into());
+                return Err(self.releasing(releasing.value.address).into());
             }
             // One that was given before its network had a provider is bound now.
             let unbound = add.parent.is_some() && mine.iter().any(|one| one.value.provider.is_none());
@@ -258,8 +267,8 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
                         let own = self.swap(add, own, own.value.provider.clone()).await?;
                         Ok(Ready::Known(own, Some(*kept)))
                     }
-                    Kept::Unreadable => Err(NotYet::Changed(Step::ReadKept).into()),
-                    Kept::Result(_) | Kept::Nothing => Err(Problem {
+                    // What cannot be read now will not be later, and a provider's binding can be had anew.
+                    Kept::Result(_) | Kept::Nothing | Kept::Unreadable => Err(Problem {
                         error: NotYet::BoundAnew(own.value.address).into(),
                         left: Some(Left { allocation: own.clone(), then: Then::Keep, calls: Calls::Open }),
                     }),

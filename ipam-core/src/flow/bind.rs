@@ -3,6 +3,7 @@
 use super::add::{Calls, Left, Pod, Problem};
 use super::{AddError, Flows, NotYet};
 use crate::{Allocation, Bound, Call, Deadline, Host, Outcome, Provider, Step, Store, Stored, Then};
+use std::time::Duration;
 
 impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     /// Asks the cloud to bind an address whose allocation was written by this flow just before. What it does not say stays as
@@ -21,6 +22,8 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             left: Some(Left { allocation: own.clone(), then: then(calls), calls }),
         };
         self.budget(pod.add).map_err(|error| failed(error, Calls::None))?;
+        // A process that is to end has no time for a new call.
+        self.pause(Duration::ZERO, Step::Bind).await.map_err(|stopped| failed(stopped.into(), Calls::None))?;
         let Some(call) = call(&own.value, deadline) else {
             return Err(NotYet::Changed(Step::Bind).into());
         };

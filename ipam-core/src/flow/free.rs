@@ -11,7 +11,7 @@ use super::bind::back;
 use super::locks::Lock;
 use super::settled::{GRACE, settle, settled_at};
 use super::{Flows, Stopped, at};
-use crate::{Allocation, Deadline, Host, Outcome, Provider, Releasing, State, Step, Store, Stored, Then};
+use crate::{Address, Allocation, Deadline, Host, Outcome, Provider, Releasing, State, Step, Store, Stored, Then};
 use std::time::Duration;
 
 /// Something to give back, with the lock under which that was decided.
@@ -21,6 +21,14 @@ pub struct Undo {
     pub(super) then: Then,
     pub(super) calls: Calls,
     pub(super) lock: Lock,
+}
+
+impl Undo {
+    /// What is given back.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        self.allocation.value.address
+    }
 }
 
 /// Between two tries of a release.
@@ -58,11 +66,24 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
         &self,
         stored: Stored<Allocation>,
         then: Then,
-        mut quiet: Duration,
+        quiet: Duration,
     ) -> Result<Stored<Allocation>, Stopped> {
         if stored.value.provider.is_none() {
             return Ok(stored);
         }
+        let address = stored.value.address;
+        // It is in many flows, and large.
+        let ended = Box::pin(self.until_unbound(stored, then, quiet)).await;
+        self.refused.forget(address);
+        ended
+    }
+
+    async fn until_unbound(
+        &self,
+        stored: Stored<Allocation>,
+        then: Then,
+        mut quiet: Duration,
+    ) -> Result<Stored<Allocation>, Stopped> {
         self.served(&stored.value)?;
         let (mut stored, mut deadline) = self.fence(stored, then, quiet, Step::Fence).await?;
         if self.host.now() < quiet {
@@ -153,11 +174,12 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
     }
 
     /// What is to be done after it may as well be done by a later process.
-    async fn pause(&self, time: Duration, step: Step) -> Result<(), Stopped> {
+    pub(super) async fn pause(&self, time: Duration, step: Step) -> Result<(), Stopped> {
         if self.host.pause(time).await { Ok(()) } else { Err(Stopped::Stopping { step }) }
     }
 
     fn told(&self, allocation: &Allocation, why: String) {
+        self.refused.note(allocation.address, &why);
         self.host.unreleased(allocation, why);
     }
 

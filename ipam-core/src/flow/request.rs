@@ -202,8 +202,13 @@ pub enum NotYet {
     #[error("the endpoint is still that of an earlier pod, on node {0}")]
     OtherEndpoint(String),
     /// The own address.
-    #[error("{0} is being released")]
-    Releasing(Address),
+    #[error("{address} is being released{}", Still(.why.as_deref()))]
+    Releasing {
+        /// Which.
+        address: Address,
+        /// What was last said to this process, which asks again.
+        why: Option<String>,
+    },
     /// A retained address.
     #[error("{address} of this pod is still held on node {node}")]
     HeldElsewhere {
@@ -260,6 +265,14 @@ pub enum NotYet {
     /// One flow at a time for an interface of a pod.
     #[error("an earlier request for this interface is still running")]
     Another,
+}
+
+struct Still<'a>(Option<&'a str>);
+
+impl std::fmt::Display for Still<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.map_or(Ok(()), |why| write!(f, "; the provider, which is asked again, did not let go of it: {why}"))
+    }
 }
 
 struct Tried<'a>(&'a [(String, u128)]);

@@ -84,7 +84,7 @@ impl<S: Store, P: Provider, H: Host> Flows<S, P, H> {
             return Err(NotYet::HeldElsewhere { address, node: old.value.node.name.clone() }.into());
         }
         if !old.value.held() {
-            return Err(NotYet::Releasing(address).into());
+            return Err(self.releasing(address).into());
         }
         if old.value.pod.uid != add.pod.uid && !self.sandbox_gone(&old.value).await {
             return Err(NotYet::OldSandbox(address).into());

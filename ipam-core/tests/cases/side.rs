@@ -200,6 +200,9 @@ impl Host for Side {
         poll_fn(|_| if sleeper.0.world().now >= until { Poll::Ready(()) } else { Poll::Pending }).await;
     }
     async fn pause(&self, time: Duration) -> bool {
+        if self.shared.world().stopping {
+            return false;
+        }
         self.sleep(time).await;
         true
     }

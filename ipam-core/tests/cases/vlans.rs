@@ -84,7 +84,8 @@ fn a_mac_that_is_left_out_is_not_that_of_an_earlier_pod() {
     }
 }
 
-/// What is being released may have been freed by a provider that says it was not: its VLAN is in nobody's way.
+/// aws/amazon-vpc-resource-controller-k8s#595: what is being released may have been freed by a provider that says it was not: its
+/// VLAN is in nobody's way.
 #[test]
 fn a_vlan_whose_release_goes_on_can_be_given_again() {
     let shared = Shared::new();

@@ -52,6 +52,8 @@ pub(crate) struct World {
     /// The cloud's: which node has which address.
     pub(crate) bound: BTreeMap<Address, String>,
     pub(crate) mood: Mood,
+    /// The processes are to end.
+    pub(crate) stopping: bool,
     pub(crate) calls: Vec<Called>,
     /// Providers that the configuration does not name any more.
     pub(crate) unserved: BTreeSet<String>,
@@ -84,6 +86,7 @@ impl Shared {
             replicas: 0,
             bound: BTreeMap::new(),
             mood: Mood::Works,
+            stopping: false,
             calls: Vec::new(),
             unserved: BTreeSet::new(),
             vlan: None,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tests::addresses::{attachment, bridge, inside, of_pools, on, pool, until_consistent, until_free};
 use tests::cluster::{CHANGING, Cluster, OTHER, SOON, in_node, networked};
 use tests::multus;
-use tests::process::run;
+use tests::process::{attempt, run};
 use tests::wait;
 
 const OURS: &[&str] = &["10.84."];
@@ -28,9 +28,10 @@ impl Frozen {
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        // A test that fails must not leave it so, nor end here.
+        // A test that fails must not leave it so, and its own reason counts.
         let line = signal("CONT");
-        let _ = Command::new("dev/cluster").args(["node-exec", self.0, "--", "sh", "-c", &line]).status();
+        let goes_on = attempt(Command::new("dev/cluster").args(["node-exec", self.0, "--", "sh", "-c", &line]));
+        assert!(goes_on.status.success() || std::thread::panicking(), "{} stays frozen: {goes_on:?}", self.0);
     }
 }
 

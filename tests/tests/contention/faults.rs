@@ -18,8 +18,8 @@ const PERCENT: u32 = 20;
 const BUDGET: Duration = Duration::from_secs(15);
 /// For what comes and goes between agent and test.
 const SLACK: Duration = Duration::from_secs(2);
-/// What is left is looked at every five minutes.
-const FREE: Duration = Duration::from_mins(7);
+/// What a flow could not end is looked at again at most a minute later, and not only when all are, five minutes later.
+const FREE: Duration = Duration::from_mins(3);
 
 /// What came of ADDs.
 #[derive(Debug, Default)]

@@ -87,14 +87,15 @@ impl Since {
                 (!nowhere || !waits(&one.pool)) && *since + gone_after <= now
             });
             let bound = one.bind_id.is_some();
-            let abandoned = bound && !ledger.is_shown(&one.name) && {
+            // What the provider takes from a node's NIC nothing there can use, so that nobody has to say that the node is off.
+            let unheard = bound && machines.get(&one.node).is_some_and(|machine| machine.not_ready);
+            // A finished pod's is shown as long as the pod is there.
+            let abandoned = bound && (unheard || !ledger.is_shown(&one.name)) && {
                 let before = self.stuck.remove(&one.name).filter(|(version, _)| *version == one.version);
                 let (version, since) = before.unwrap_or_else(|| (one.version.clone(), now));
                 stuck.insert(one.name.clone(), (version, since));
                 since + STUCK <= now
             };
-            // What the provider takes from a node's NIC nothing there can use, so that nobody has to say that the node is off.
-            let unheard = bound && machines.get(&one.node).is_some_and(|machine| machine.not_ready);
             let leaves = one.detached || node_gone || unheard;
             let owner = one.owner.as_ref().filter(|owner| owner.retains() && leaves);
             let wanted = match owner {
@@ -259,6 +260,27 @@ mod tests {
         assert_eq!(wanted(&bound(&set)), Some(Wanted::Perhaps), "the provider fences the node");
         assert_eq!(wanted(&of("n", "u", &set)), None, "nothing does");
         assert_eq!(wanted(&bound(&json!({}))), None);
+    }
+
+    #[test]
+    fn what_an_endpoint_shows_is_looked_at_where_nobody_hears_of_its_node() {
+        let (begin, one) = (Instant::now(), of("n", "u", &json!({"provider": {"bindId": "b"}})));
+        for (not_ready, suspected) in [(true, true), (false, false)] {
+            let machine = Machine { uid: "u".to_owned(), not_ready, ..Machine::default() };
+            let machines = Machines::from([("n".to_owned(), machine)]);
+            let mut ledger = Ledger::default();
+            ledger.put(one.clone());
+            let ips = json!([{"interface": one.interface, "ipv4": "10.0.0.1/24", "ipv4Pool": "p", "bindId": "b"}]);
+            let shown =
+                json!({"metadata": {"name": one.pod.name}, "status": {"current": {"uid": one.pod.uid, "ips": ips}}});
+            let shown = Endpoint::of(&serde_json::from_value(shown).expect("an object"));
+            ledger.show((one.pod.namespace.clone(), one.pod.name.clone()), Some(shown));
+            assert!(ledger.is_shown(&one.name));
+            let mut since = Since::default();
+            let mut look = |at| !since.suspects(&ledger, &|_: &str| false, &machines, GONE, at).is_empty();
+            assert!(!look(begin), "its agent may be back");
+            assert_eq!(look(begin + STUCK), suspected, "a finished pod's has no agent that frees it");
+        }
     }
 
     #[test]
