@@ -88,6 +88,9 @@ impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
         if let Some(why) = no_interface(&interface) {
             return Err(wrong(format!("CNI_IFNAME is {interface:?}, which {why}")));
         }
+        if verb != Verb::Del && is_no_single_one(&interface) {
+            return Err(wrong(format!("CNI_IFNAME is {interface:?}, by which the kernel means another or several")));
+        }
         if verb == Verb::Del {
             let args = self.args().unwrap_or_default();
             let netns = self.value("CNI_NETNS").ok().flatten().unwrap_or_default();
@@ -148,6 +151,11 @@ fn no_interface(name: &str) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Patterns, and names under which the kernel keeps settings of all interfaces.
+fn is_no_single_one(name: &str) -> bool {
+    name.contains('%') || matches!(name, "all" | "default")
 }
 
 fn wrong(msg: String) -> Fault {

@@ -11,6 +11,8 @@ pub(crate) enum Code {
     Io,
     Decode,
     Config,
+    /// The namespace is none of a pod.
+    Namespace,
     TryAgain,
     NotAvailable,
     /// From 100 on a plugin's own: a fault of this plugin or of the agent.
@@ -26,13 +28,14 @@ pub(crate) enum Code {
 }
 
 impl Code {
-    fn number(self) -> u32 {
+    pub(crate) fn number(self) -> u32 {
         match self {
             Self::IncompatibleVersion => 1,
             Self::Environment => 4,
             Self::Io => 5,
             Self::Decode => 6,
             Self::Config => 7,
+            Self::Namespace => 8,
             Self::TryAgain => 11,
             Self::NotAvailable => 50,
             Self::Plugin => 100,

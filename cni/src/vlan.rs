@@ -7,7 +7,8 @@
 //!                                                                           holder: who has the VLAN? ┘
 //! ```
 //!
-//! Addresses come first, since the VLAN comes with them; what fails after that gives them back. ADD and DEL may be repeated, and
+//! A provider's addresses come before the link, since the VLAN comes with them; by hand the link comes first, since IPAM plugins may
+//! look for it (`dhcp`, detection of conflicts). What fails gives addresses and link back. ADD and DEL may be repeated, and
 //! what a run that was killed left behind is found by both.
 
 mod answer;
@@ -44,6 +45,9 @@ const DELEGATED: Duration = Duration::from_mins(1);
 
 pub(crate) fn serve(request: Request<'_>) -> Result<Option<String>, Fault> {
     let Request { verb, version, conf, stdin, environment, log } = request;
+    if (environment.0)(delegate::WITHIN).is_some() {
+        return Err(Fault::new(Code::Config, "\"ipam.type\" names this plugin itself, which gives no addresses"));
+    }
     let network = Network::parse(verb, version, conf)?;
     let attached = matches!(verb, Verb::Add | Verb::Del | Verb::Check);
     let asked = match network.source {
@@ -77,7 +81,7 @@ impl Run<'_> {
         let network = self.network;
         let until = Instant::now() + network.common.ipam.timeout;
         let netns = netns::look(&asked.netns)?;
-        let mark = Mark::new(&asked.container_id, &asked.interface);
+        let mark = Mark::new(&asked.container_id, &asked.interface, &network.common.name);
         let mut site = Site::open(network, &asked.netns)?;
         // Before a provider binds anything.
         let master = site.link(&network.master)?;
@@ -85,26 +89,30 @@ impl Run<'_> {
         // What an ADD before this one gave the pod stays, whatever becomes of this one.
         let before = site.in_pod.find(&asked.interface).ok().flatten().is_some_and(|link| link.alias == mark.text());
         let Attachment { interface, netns: sandbox, .. } = asked.clone();
-        let given = self.given(&asked, netns.clone(), before)?;
-        let wanted = Wanted { network, interface: &interface, mark: &mark, master: &master, mtu, given: &given };
-        match make::make(&mut site, &wanted, until, self.log) {
-            Ok(link) => Ok(answer::text(network.common.version, &link, &sandbox, &given, network.dns.as_ref())),
-            Err(fault) => {
-                if !before {
-                    self.give_back(asked, netns, until);
-                }
-                Err(fault)
-            }
+        let vlan = if let Source::Manual { vlan, .. } = network.source { vlan } else { 0 };
+        let bare = Given::without_addresses(vlan);
+        let begun = Wanted { network, interface: &interface, mark: &mark, master: &master, mtu, given: &bare };
+        if matches!(network.source, Source::Manual { .. }) && !before {
+            make::begin(&mut site, &begun, until, self.log)?;
         }
+        let given = self.given(&asked, netns.clone());
+        let made = given.and_then(|given| {
+            let link = make::make(&mut site, &Wanted { given: &given, ..begun }, until, self.log)?;
+            Ok(answer::text(network.common.version, &link, &sandbox, &given, network.dns.as_ref()))
+        });
+        if made.is_err() && !before {
+            self.give_back(asked, netns, until);
+            make::take_back(&mut site, &begun, self.log);
+        }
+        made
     }
 
-    /// Of who gives it. What was given and cannot be used is given back.
-    fn given(&self, asked: &Attachment, netns: proto::agent::Netns, before: bool) -> Result<Given, Fault> {
+    /// Of who gives it.
+    fn given(&self, asked: &Attachment, netns: proto::agent::Netns) -> Result<Given, Fault> {
         let common = &self.network.common;
-        let until = Instant::now() + common.ipam.timeout;
-        let given = match &self.network.source {
+        match &self.network.source {
             Source::Provider => {
-                let attachment = attachment(asked.clone(), &common.name, Some(netns.clone()));
+                let attachment = attachment(asked.clone(), &common.name, Some(netns));
                 let (interface, _) = agent::runtime()?
                     .block_on(async { Agent::dial(common).await?.add(attachment, asked.args.clone(), common).await })?;
                 Given::by_agent(&interface)
@@ -112,11 +120,7 @@ impl Run<'_> {
             Source::Manual { vlan, ipam } => Delegate::find(ipam, self.folders.clone())
                 .and_then(|delegate| delegate.run(Verb::Add, self.stdin, common.ipam.timeout))
                 .and_then(|result| Given::by_plugin(*vlan, &result)),
-        };
-        if given.is_err() && !before {
-            self.give_back(asked.clone(), netns, until);
         }
-        given
     }
 
     fn give_back(&self, asked: Attachment, netns: proto::agent::Netns, until: Instant) {
@@ -143,21 +147,22 @@ impl Run<'_> {
         Delegate::find(ipam, self.folders.clone())?.run(verb, self.stdin, DELEGATED).map(drop)
     }
 
-    /// Link and addresses, each whatever becomes of the other.
+    /// Link and addresses, each whatever becomes of the other; in the opposite order of an ADD.
     fn del(&self, asked: Attachment) -> Result<(), Fault> {
-        let link = self.unlink(&asked);
-        if let Err(Fault { msg, details, .. }) = &link {
-            self.log.write(Level::Warn, &format!("the link of {} stays: {msg}: {details}", asked.interface));
-        }
         let common = &self.network.common;
         match &self.network.source {
             Source::Provider => {
+                let link = self.unlink(&asked);
                 let attachment = attachment(asked, &common.name, None);
                 agent::runtime()?.block_on(agent::release(attachment, common, self.log));
+                link
             }
-            Source::Manual { ipam, .. } => self.delegate(ipam, Verb::Del)?,
+            Source::Manual { ipam, .. } => {
+                let freed = if ipam.is_empty() { Ok(()) } else { self.delegate(ipam, Verb::Del) };
+                let link = self.unlink(&asked);
+                freed.and(link)
+            }
         }
-        link
     }
 
     /// A namespace that is gone took its links along.
@@ -165,9 +170,21 @@ impl Run<'_> {
         if asked.netns.is_empty() || netns::look(&asked.netns).is_err() {
             return Ok(());
         }
-        let mark = Mark::new(&asked.container_id, &asked.interface);
-        let mut site = Site::open(self.network, &asked.netns)?;
-        make::remove(&mut site, self.network, &asked.interface, &mark, self.log)
+        let mark = Mark::new(&asked.container_id, &asked.interface, &self.network.common.name);
+        let removed = Site::open(self.network, &asked.netns)
+            .and_then(|mut site| make::remove(&mut site, self.network, &asked.interface, &mark, self.log));
+        match removed {
+            // It went just now, or it is the node's own, where no ADD made anything.
+            Err(fault) if netns::look(&asked.netns).is_err() || fault.code == Code::Namespace.number() => {
+                self.log.write(Level::Info, &format!("no link to remove: {}", fault.msg));
+                Ok(())
+            }
+            Err(fault) => {
+                self.log.write(Level::Warn, &format!("the link of {} stays: {}", asked.interface, fault.msg));
+                Err(fault)
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     fn check(&self, asked: Attachment) -> Result<(), Fault> {

@@ -136,7 +136,7 @@ mod tests {
         there(&mut link);
         let address = |ip: &str| ip.parse::<IpAddr>().expect("one");
         let held =
-            [Held { ip: address("10.6.0.9"), prefix: 24, is_of_link: false, is_tentative: false, is_taken: false }];
+            [Held { ip: address("10.6.0.9"), prefix: 24, is_of_kernel: false, is_tentative: false, is_taken: false }];
         let routes = [(address("0.0.0.0"), 0, Some(address("10.6.0.1")))];
         let master = Master { index: 3, namespace: Some(0) };
         let found = Found { link: Some(&link), held: &held, routes: &routes, master: Some(&master) };

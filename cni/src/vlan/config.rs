@@ -111,8 +111,10 @@ impl Network {
         }
         let ipam = ipam.and_then(|ipam| ipam.kind).filter(|kind| !kind.is_empty());
         let ipam = ipam.ok_or_else(|| wrong("\"ipam.type\" is required: the plugin that gives addresses"))?;
-        if ipam.contains('/') || ipam.starts_with('.') {
-            return Err(wrong(format!("\"ipam.type\" is {ipam:?}: the name of a plugin is expected")));
+        if is_no_plugin(&ipam) {
+            return Err(wrong(format!(
+                "\"ipam.type\" is {ipam:?}: the name of a plugin that gives addresses is expected"
+            )));
         }
         let source = source(common.link.vlan_id, &common.link.vlan_mode, ipam)?;
         let mtu = mtu.unwrap_or_default();
@@ -132,10 +134,11 @@ impl Network {
     fn rest(common: Config, value: &Value) -> Self {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (master, ipam) = (text("/master"), text("/ipam/type"));
+        // No ADD was done with such a one.
+        let ipam = if is_no_plugin(&ipam) { String::new() } else { ipam };
         let vlan = value.get("vlanId").filter(|id| !id.is_null());
         let source = match vlan {
             None if ipam == OURS || ipam.is_empty() => Source::Provider,
-            _ if ipam.contains('/') || ipam.starts_with('.') => Source::Provider,
             vlan => {
                 let vlan = vlan.and_then(Value::as_u64).and_then(|id| u16::try_from(id).ok());
                 Source::Manual { vlan: vlan.unwrap_or_default(), ipam }
@@ -144,6 +147,11 @@ impl Network {
         let is_in_pod = value.get("linkInContainer").and_then(Value::as_bool).unwrap_or_default();
         Self { common, master, source, mtu: 0, is_in_pod, dns: None, previous: None }
     }
+}
+
+/// Nothing of another folder is run, and this program not by itself.
+fn is_no_plugin(name: &str) -> bool {
+    name.contains('/') || name.starts_with('.') || name == "vlan"
 }
 
 fn source(vlan: Option<u16>, mode: &str, ipam: String) -> Result<Source, Fault> {
@@ -221,6 +229,7 @@ mod tests {
             ("mtu", json!("x"), "configuration"),
             ("ipam", json!(null), "\"ipam.type\" is required"),
             ("ipam", json!({"type": "../sh"}), "ipam.type"),
+            ("ipam", json!({"type": "vlan"}), "ipam.type"),
             ("linkInContainer", json!("no"), "configuration"),
         ] {
             let text_of = with(key, value);
@@ -230,11 +239,10 @@ mod tests {
         }
         let source = |value| parse(Verb::Del, &value).expect("goes on").source;
         assert_eq!(source(with("vlanId", json!("x"))), Source::Manual { vlan: 0, ipam: "host-local".into() });
-        assert_eq!(
-            source(with("ipam", json!({"type": "../sh"}))),
-            Source::Provider,
-            "nothing of another folder is run"
-        );
+        let nothing = Source::Manual { vlan: 7, ipam: String::new() };
+        for ipam in [json!({"type": "../sh"}), json!({"type": "vlan"}), json!({}), json!(null)] {
+            assert_eq!(source(with("ipam", ipam)), nothing, "no ADD was done with it, so nothing is run");
+        }
     }
 
     #[test]

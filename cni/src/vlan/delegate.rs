@@ -11,6 +11,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// In the environment of what this program runs, so that it does not run itself.
+pub(super) const WITHIN: &str = "SPIDERPOOL_VLAN_RUNS";
+
 /// A plugin that was found.
 pub(super) struct Delegate {
     name: String,
@@ -76,7 +79,12 @@ fn reason(printed: &Value) -> Option<(u32, &str, String)> {
 fn finish(path: &Path, verb: &OsStr, stdin: &[u8], time: Duration) -> std::io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
     let until = Instant::now() + time;
     let mut command = Command::new(path);
-    command.env("CNI_COMMAND", verb).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .env("CNI_COMMAND", verb)
+        .env(WITHIN, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let (output, words) = (reader(child.stdout.take())?, reader(child.stderr.take())?);
     if let Some(mut pipe) = child.stdin.take() {

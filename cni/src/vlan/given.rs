@@ -97,6 +97,12 @@ impl Given {
         Self::of(vlan, Some(device), addresses?, &told.collect::<Vec<_>>(), json!({}), told_routes.into())
     }
 
+    /// Before an IPAM plugin gives any.
+    pub(super) fn without_addresses(vlan: u16) -> Self {
+        let (addresses, routes) = (Vec::new(), Vec::new());
+        Self { vlan, mac: None, addresses, routes, dns: Value::Null, told_routes: Value::Null }
+    }
+
     /// By the result of an IPAM plugin.
     pub(super) fn by_plugin(vlan: u16, result: &Value) -> Result<Self, Fault> {
         let told = Told::deserialize(result).map_err(|error| unusable(&error.to_string()))?;

@@ -50,7 +50,8 @@ pub(super) struct NewLink<'a> {
 pub(super) struct Held {
     pub(super) ip: IpAddr,
     pub(super) prefix: u8,
-    pub(super) is_of_link: bool,
+    /// The kernel made it up, of the link's MAC or of a router's advertisement.
+    pub(super) is_of_kernel: bool,
     /// Not proved to be free yet.
     pub(super) is_tentative: bool,
     /// Proved not to be.
@@ -265,7 +266,7 @@ fn held(answer: RouteNetlinkMessage, index: u32) -> Option<Held> {
     Some(Held {
         ip,
         prefix: message.header.prefix_len,
-        is_of_link: message.header.scope == AddressScope::Link,
+        is_of_kernel: message.header.scope == AddressScope::Link || !flags.contains(AddressFlags::Permanent),
         is_tentative: flags.contains(AddressFlags::Tentative),
         is_taken: flags.contains(AddressFlags::Dadfailed),
     })

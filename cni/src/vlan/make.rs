@@ -7,9 +7,9 @@
 //! A run that is killed anywhere leaves a link of the temporary name or a marked one; both are found by the next ADD and DEL.
 
 use super::config::{Network, Source};
-use super::given::{Given, Route};
+use super::given::{Address, Given, Route};
 use super::holder::{self, Holder};
-use super::links::{Link, NewLink};
+use super::links::{Held, Link, NewLink};
 use super::namespace::failed;
 use super::plan::{Mark, Step, is_ours, step};
 use super::site::{Site, down};
@@ -25,12 +25,14 @@ use std::time::{Duration, Instant};
 const LEAVES: Duration = Duration::from_secs(5);
 /// Looking for a holder, on a node with thousands of pods.
 const LOOKED: Duration = Duration::from_secs(2);
-const AGAIN: Duration = Duration::from_millis(50);
+/// Each look costs some milliseconds on a full node.
+const AGAIN: Duration = Duration::from_millis(200);
 /// Neighbour discovery proves an address free in one or two seconds.
 const PROVED: Duration = Duration::from_secs(10);
 const PROOF: Duration = Duration::from_millis(20);
 
 /// What is to be made.
+#[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) network: &'a Network,
     pub(super) interface: &'a str,
@@ -49,13 +51,30 @@ pub(super) fn make(site: &mut Site, wanted: &Wanted<'_>, until: Instant, log: &L
         None => create(site, wanted, until).and_then(|link| finish(site, wanted, &link, until, log)),
     };
     if made.is_err() && kept.is_none() {
-        for name in [wanted.interface, wanted.mark.temporary()] {
-            if let Err(error) = undo(site, wanted, name) {
-                log.write(Level::Warn, &format!("{name} is left to the runtime's DEL: {error}"));
-            }
-        }
+        take_back(site, wanted, log);
     }
     made
+}
+
+/// The link alone, for who has to see it before there are addresses.
+pub(super) fn begin(site: &mut Site, wanted: &Wanted<'_>, until: Instant, log: &Log) -> Result<(), Fault> {
+    if prepared(site, wanted, log)?.is_some() {
+        return Ok(());
+    }
+    let made = create(site, wanted, until);
+    if made.is_err() {
+        take_back(site, wanted, log);
+    }
+    made.map(drop)
+}
+
+/// What this or an earlier ADD of the sandbox made; of others nothing.
+pub(super) fn take_back(site: &mut Site, wanted: &Wanted<'_>, log: &Log) {
+    for name in [wanted.interface, wanted.mark.temporary()] {
+        if let Err(error) = undo(site, wanted, name) {
+            log.write(Level::Warn, &format!("{name} is left to the runtime's DEL: {error}"));
+        }
+    }
 }
 
 /// The link, if an earlier ADD for the same sandbox made what is wanted. Else its name is free afterwards.
@@ -143,8 +162,14 @@ fn taken(site: &Site, wanted: &Wanted<'_>, give_up: Instant) -> Result<(), Fault
 fn finish(site: &mut Site, wanted: &Wanted<'_>, link: &Link, until: Instant, log: &Log) -> Result<Link, Fault> {
     let Wanted { network, interface, given, .. } = wanted;
     let ips: Vec<IpAddr> = given.addresses.iter().map(|address| address.ip).collect();
-    if ips.iter().any(IpAddr::is_ipv6) {
-        with_ipv6(site, interface)?;
+    let has_ipv6 = ips.iter().any(IpAddr::is_ipv6);
+    if has_ipv6 {
+        set(site, interface, "disable_ipv6", "0")?;
+    }
+    // Else a router's advertisement would bring addresses and a default route beside those that were given.
+    if has_ipv6 || network.source == Source::Provider {
+        set(site, interface, "accept_ra", "0")?;
+        set(site, interface, "autoconf", "0")?;
     }
     for address in &given.addresses {
         let what = format!("address {}/{} cannot be put on {interface}", address.ip, address.prefix);
@@ -155,7 +180,7 @@ fn finish(site: &mut Site, wanted: &Wanted<'_>, link: &Link, until: Instant, log
         _ => failed(&format!("{interface} cannot be set up"))(error),
     })?;
     if ips.iter().any(IpAddr::is_ipv6) {
-        proved(site, interface, link.index, until.min(Instant::now() + PROVED), log)?;
+        proved(site, (interface, link.index), &given.addresses, until.min(Instant::now() + PROVED), log)?;
     }
     routes(site, interface, link.index, &given.routes)?;
     let name = (*interface).to_owned();
@@ -180,21 +205,30 @@ fn routes(site: &mut Site, interface: &str, index: u32, routes: &[Route]) -> Res
     Ok(())
 }
 
-/// Runtimes turn it off where the pod's own network has none.
-fn with_ipv6(site: &Site, interface: &str) -> Result<(), Fault> {
-    let path = format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6");
-    let set = site.pod.within(move || match std::fs::read(&path)?.first() {
-        Some(b'0') => Ok(()),
-        _ => std::fs::write(&path, "0"),
+/// A setting of IPv6. A kernel without it needs none.
+fn set(site: &Site, interface: &str, key: &str, value: &'static str) -> Result<(), Fault> {
+    let path = format!("/proc/sys/net/ipv6/conf/{interface}/{key}");
+    let done = site.pod.within(move || match std::fs::read_to_string(&path) {
+        Ok(now) if now.trim() == value => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        _ => std::fs::write(&path, value),
     });
-    set.and_then(|set: io::Result<()>| set).map_err(failed(&format!("IPv6 cannot be turned on for {interface}")))
+    done.and_then(|done: io::Result<()>| done)
+        .map_err(failed(&format!("{key} of {interface} cannot be set to {value}")))
 }
 
 /// Waits for the kernel's proof that nobody has the addresses of IPv6. Without an answer in time they are used once it comes.
-fn proved(site: &mut Site, interface: &str, index: u32, until: Instant, log: &Log) -> Result<(), Fault> {
+fn proved(
+    site: &mut Site,
+    (interface, index): (&str, u32),
+    given: &[Address],
+    until: Instant,
+    log: &Log,
+) -> Result<(), Fault> {
     loop {
         let held = site.in_pod.addresses(index).map_err(failed(&format!("addresses of {interface} cannot be read")))?;
-        let global: Vec<_> = held.into_iter().filter(|held| !held.is_of_link).collect();
+        let ours = |held: &Held| given.iter().any(|address| address.ip == held.ip);
+        let global: Vec<_> = held.into_iter().filter(ours).collect();
         if let Some(taken) = global.iter().find(|held| held.is_taken) {
             let text = format!("IP conflict: {} is in use by another device, seen through {interface}", taken.ip);
             return Err(Fault::new(Code::Conflict, text));
@@ -230,7 +264,8 @@ pub(super) fn remove(site: &mut Site, network: &Network, interface: &str, mark: 
     for name in [interface, mark.temporary()] {
         let found = site.in_pod.find(name).map_err(failed(&format!("interface {name} cannot be looked at")))?;
         let Some(link) = found else { continue };
-        let master = site.link(&network.master)?;
+        // Of a marked one it does not matter.
+        let master = if link.alias.is_empty() { site.link(&network.master).ok().flatten() } else { None };
         let master = master.map(|master| site.master(&master, network.is_in_pod)).transpose()?;
         if name == mark.temporary() || is_ours(&link, mark, master.as_ref(), vlan) {
             site.in_pod.delete(link.index).map_err(failed(&format!("interface {name} cannot be removed")))?;

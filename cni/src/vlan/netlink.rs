@@ -94,6 +94,7 @@ fn read(mut part: &[u8], sequence: u32, is_dump: bool, answers: &mut Vec<RouteNe
             Err(error) => return Err(io::Error::new(ErrorKind::InvalidData, error.to_string())),
         };
         match message.payload {
+            NetlinkPayload::Done(done) if done.code != 0 => return Err(io::Error::from_raw_os_error(-done.code)),
             NetlinkPayload::Done(_) => return Ok(true),
             NetlinkPayload::Error(error) if error.code.is_none() => return Ok(true),
             NetlinkPayload::Error(error) => return Err(error.to_io()),

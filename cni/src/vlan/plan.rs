@@ -3,7 +3,7 @@
 use super::given::{Address, Given};
 use super::links::{Held, Link};
 
-/// A link of ours says so in its alias, with the sandbox and the interface that it is for.
+/// A link of ours says so in its alias, with the sandbox, the interface and the network that it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     text: String,
@@ -15,12 +15,12 @@ const OURS: &str = "spiderpool ";
 const ALIAS_MAX: usize = 255;
 
 impl Mark {
-    pub(super) fn new(container: &str, interface: &str) -> Self {
-        let whole = format!("{OURS}{container} {interface}");
+    pub(super) fn new(container: &str, interface: &str, network: &str) -> Self {
+        let whole = format!("{OURS}{container} {interface} {network}");
         let hash = hash(&whole);
         // Of 15 bytes, which is what a name may have.
         let temporary = format!("vl{:012x}", hash & 0xffff_ffff_ffff);
-        let text = if whole.len() > ALIAS_MAX { format!("{OURS}{hash:016x} {interface}") } else { whole };
+        let text = if whole.len() > ALIAS_MAX { format!("{OURS}{hash:016x} {interface} ") } else { whole };
         Self { text, temporary }
     }
 
@@ -41,7 +41,8 @@ fn hash(text: &str) -> u64 {
 
 /// Sandbox and interface that a link of ours is for.
 pub(super) fn owner(alias: &str) -> Option<(&str, &str)> {
-    alias.strip_prefix(OURS)?.split_once(' ')
+    let (container, rest) = alias.strip_prefix(OURS)?.split_once(' ')?;
+    Some((container, rest.split(' ').next()?))
 }
 
 /// Whether a link is called as ours are until they are marked.
@@ -83,14 +84,15 @@ pub(super) fn step(there: Option<(&Link, &[Held])>, mark: &Mark, master: &Master
         return Step::Refuse(match (link.vlan, owner(&link.alias)) {
             (None, _) => "which is no VLAN link",
             (Some(_), None) => "a VLAN link that was not made by this plugin",
-            (Some(_), Some(_)) => "a VLAN link of another sandbox",
+            (Some(_), Some(_)) => "a VLAN link of another network or sandbox",
         });
     }
     let same = link.vlan == Some(given.vlan)
         && master.carries(link)
         && link.mtu == mtu
         && given.mac.is_none_or(|mac| link.mac == Some(mac));
-    let foreign = |held: &Held| !held.is_of_link && given.addresses.iter().all(|address| !is(held, address));
+    // What the kernel made up of an advertisement is nobody's.
+    let foreign = |held: &Held| !held.is_of_kernel && given.addresses.iter().all(|address| !is(held, address));
     if same && !held.iter().any(foreign) { Step::Keep } else { Step::Replace }
 }
 
@@ -116,7 +118,7 @@ mod tests {
     const MASTER: Master = Master { index: 3, namespace: Some(0) };
 
     fn mark() -> Mark {
-        Mark::new("c-1", "net1")
+        Mark::new("c-1", "net1", "a")
     }
 
     fn link() -> Link {
@@ -126,7 +128,7 @@ mod tests {
             mac: Some(Mac([2, 0, 0, 0, 0, 1])),
             mtu: 1500,
             up: true,
-            alias: "spiderpool c-1 net1".into(),
+            alias: "spiderpool c-1 net1 a".into(),
             vlan: Some(100),
             parent: 3,
             parent_in: Some(0),
@@ -145,8 +147,8 @@ mod tests {
         }
     }
 
-    fn held(ip: &str, is_of_link: bool) -> Held {
-        Held { ip: ip.parse().expect("one"), prefix: 24, is_of_link, is_tentative: false, is_taken: false }
+    fn held(ip: &str, is_of_kernel: bool) -> Held {
+        Held { ip: ip.parse().expect("one"), prefix: 24, is_of_kernel, is_tentative: false, is_taken: false }
     }
 
     fn step_of(change: impl Fn(&mut Link), held: &[Held]) -> Step {
@@ -175,10 +177,11 @@ mod tests {
 
     #[test]
     fn what_is_not_ours_is_refused() {
-        let changes: [fn(&mut Link); 4] = [
+        let changes: [fn(&mut Link); 5] = [
             |link| link.alias.clear(),
             |link| link.alias = "uplink".into(),
-            |link| link.alias = "spiderpool c-2 net1".into(),
+            |link| link.alias = "spiderpool c-2 net1 a".into(),
+            |link| link.alias = "spiderpool c-1 net1 b".into(),
             |link| (link.vlan, link.alias) = (None, String::new()),
         ];
         for change in changes {
@@ -205,13 +208,13 @@ mod tests {
 
     #[test]
     fn a_mark_has_room_in_a_link() {
-        let long = Mark::new(&"c".repeat(300), "net1");
+        let long = Mark::new(&"c".repeat(300), "net1", "a");
         assert!(long.text().len() <= ALIAS_MAX && long.temporary().len() <= 15);
         assert_eq!(owner(long.text()).map(|(_, interface)| interface), Some("net1"));
         assert_eq!(owner(mark().text()), Some(("c-1", "net1")));
         assert_eq!((owner("uplink"), owner("spiderpool ")), (None, None));
         assert!(is_temporary(mark().temporary()) && !is_temporary("vlan100") && !is_temporary("vlan100-of-node"));
-        assert_ne!(mark().temporary(), Mark::new("c-2", "net1").temporary());
-        assert_eq!(mark().temporary(), "vlb212a40debd5", "what an earlier version left is found");
+        assert_ne!(mark().temporary(), Mark::new("c-2", "net1", "a").temporary());
+        assert_eq!(mark().temporary(), "vld190765ed12a", "the same in each version");
     }
 }

@@ -21,7 +21,12 @@ impl Site {
         let of =
             |namespace: std::io::Result<Namespace>| namespace.map_err(failed("a network namespace cannot be opened"));
         let pod = of(Namespace::open(netns))?;
-        let base = of(if network.is_in_pod { Namespace::open(netns) } else { Namespace::own() })?;
+        let own = of(Namespace::own())?;
+        if pod.inode().ok() == own.inode().ok() {
+            let text = format!("CNI_NETNS is {netns:?}, which is the node's own network namespace and no pod's");
+            return Err(Fault::new(Code::Namespace, text));
+        }
+        let base = if network.is_in_pod { of(Namespace::open(netns))? } else { own };
         let entered = |namespace: &Namespace| {
             namespace.netlink().map_err(failed("the network namespace of the pod cannot be entered"))
         };

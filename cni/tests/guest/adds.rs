@@ -96,3 +96,20 @@ fn what_fails_late_leaves_nothing() {
     assert!(left.is_empty() && sandbox.links().is_empty(), "addresses are given back: {left:?}");
     assert!(!call(&conf, &sandbox).by(THEIRS).run("ADD").success, "theirs fails as well");
 }
+
+#[test]
+#[ignore = "in the guest"]
+fn a_second_network_with_the_name_of_a_first_leaves_it_alone() {
+    let (master, sandbox) = (Master::new(), Sandbox::new());
+    let first = call(&manual("1.0.0", &master.0, 7), &sandbox);
+    first.add();
+    let state = sandbox.state("net1");
+    let mut conf = manual("1.0.0", &master.0, 8);
+    conf["name"] = "another".into();
+    let second = call(&conf, &sandbox);
+    assert!(second.fails("ADD", 100).contains("another network or sandbox"));
+    second.done("DEL");
+    assert_eq!(sandbox.state("net1"), state);
+    first.done("DEL");
+    assert!(sandbox.links().is_empty());
+}

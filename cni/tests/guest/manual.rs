@@ -1,7 +1,7 @@
 //! The same calls of the community's plugin and of ours.
 
 use crate::host::{Master, Sandbox};
-use crate::run::{THEIRS, call, manual, ours};
+use crate::run::{OWN, THEIRS, call, manual, ours};
 use serde_json::{Value, json};
 
 /// Configurations that both take.
@@ -150,4 +150,48 @@ fn a_master_in_the_pod() {
     assert_eq!(call.add(), result);
     call.done("DEL");
     assert_eq!(sandbox.links(), ["inner"]);
+}
+
+/// As `dhcp` does, and whoever asks the network for conflicts.
+#[test]
+#[ignore = "in the guest"]
+fn an_ipam_plugin_finds_the_link_at_an_add_and_at_a_del() {
+    let script = "#!/bin/sh\ncat >/dev/null\n\
+        nsenter --net=$CNI_NETNS ip link show $CNI_IFNAME >/dev/null 2>&1 || { echo '{\"code\": 99, \"msg\": \"no link\"}'; exit 1; }\n\
+        [ $CNI_COMMAND != ADD ] || echo '{\"cniVersion\": \"1.0.0\", \"ips\": [{\"address\": \"10.6.0.9/24\"}]}'\n";
+    std::fs::create_dir_all(OWN).expect("made");
+    let path = format!("{OWN}/looks");
+    std::fs::write(&path, script).expect("written");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    let (master, sandbox) = (Master::new(), Sandbox::new());
+    let mut conf = manual("1.0.0", &master.0, 7);
+    conf["ipam"] = json!({"type": "looks"});
+    for program in [THEIRS.to_owned(), ours()] {
+        let call = call(&conf, &sandbox).by(&program);
+        assert_eq!(call.add()["ips"][0]["address"], "10.6.0.9/24");
+        call.done("DEL");
+        assert!(sandbox.links().is_empty());
+    }
+}
+
+#[test]
+#[ignore = "in the guest"]
+fn what_would_run_itself_or_nobody_is_refused_and_a_del_of_it_is_done() {
+    let (master, sandbox) = (Master::new(), Sandbox::new());
+    for ipam in [json!({"type": "vlan"}), json!({"type": "../sh"}), json!({})] {
+        let mut conf = manual("1.0.0", &master.0, 7);
+        conf["ipam"] = ipam;
+        call(&conf, &sandbox).fails("ADD", 7);
+        call(&conf, &sandbox).done("DEL");
+    }
+    let good = manual("1.0.0", &master.0, 7);
+    let mut odd = call(&good, &sandbox);
+    odd.interface = "net%d".to_owned();
+    odd.fails("ADD", 4);
+    odd.done("DEL");
+    let mut own = call(&good, &sandbox);
+    own.netns = "/proc/self/ns/net".to_owned();
+    own.fails("ADD", 8);
+    own.done("DEL");
+    assert!(sandbox.links().is_empty());
 }

@@ -4,6 +4,7 @@ use crate::fake::{Asked, FakeAgent, Script};
 use crate::host::{Master, Sandbox};
 use crate::run::{call, manual, provided};
 use serde_json::json;
+use std::process::Command;
 
 #[test]
 #[ignore = "in the guest"]
@@ -32,6 +33,15 @@ fn one_call_gives_everything() {
         assert_eq!((&link["address"], &link["linkinfo"]["info_kind"]), (&json!("fa:16:3e:aa:bb:cc"), &json!("vlan")));
         assert_eq!(link["linkinfo"]["info_data"]["id"], 100);
         assert!(link["flags"].as_array().expect("a list").contains(&json!("UP")), "{link}");
+        for key in ["accept_ra", "autoconf"] {
+            let file = format!("/proc/sys/net/ipv6/conf/net1/{key}");
+            let read = Command::new("nsenter").args([&format!("--net={}", sandbox.path()), "cat", &file]).output();
+            assert_eq!(
+                read.expect("starts").stdout,
+                b"0\n",
+                "{key}: a router's word would count beside the provider's"
+            );
+        }
         assert!(sandbox.ip("route").contains("default via 172.91.0.1 dev net1"), "{}", sandbox.ip("route"));
         if version >= "0.4.0" {
             call.after(&result).done("CHECK");

@@ -9,6 +9,9 @@ use std::process::{Command, Stdio};
 /// The community's, of Debian.
 pub(crate) const THEIRS: &str = "/usr/lib/cni/vlan";
 
+/// Of IPAM plugins of the tests.
+pub(crate) const OWN: &str = "/run/plugins";
+
 /// Ours; one that was built otherwise, if the caller names it.
 pub(crate) fn ours() -> String {
     std::env::var("VLAN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_vlan").to_owned())
@@ -79,7 +82,7 @@ impl Call {
             ("CNI_CONTAINERID", &self.container),
             ("CNI_IFNAME", &self.interface),
             ("CNI_NETNS", &self.netns),
-            ("CNI_PATH", &format!("/usr/lib/cni:{}", folder.display())),
+            ("CNI_PATH", &format!("{OWN}:/usr/lib/cni:{}", folder.display())),
             ("CNI_ARGS", "IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME=pod;K8S_POD_UID=uid"),
         ]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -41,6 +41,8 @@ pub(super) fn restore(into: &Path) -> io::Result<()> {
         tracing::info!(path = %to.display(), "somebody has replaced the plugin vlan of this chart; it stays");
         multus::remove(&before)?;
     } else {
+        // Cut off behind this, it can be done again.
+        multus::remove(&seen)?;
         fs::rename(&before, &to)?;
         tracing::info!(path = %to.display(), "the vlan of before is back");
     }
