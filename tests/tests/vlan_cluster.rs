@@ -136,7 +136,12 @@ async fn pods_of_one_vlan_reach_each_other_across_nodes_and_those_of_another_do_
     let vlans: BTreeSet<(String, i64)> = in_kernels().into_iter().map(|(ip, _, vlan)| (ip, vlan)).collect();
     assert_eq!(vlans, [(here, 100), (there, 100), (apart, 200)].into());
     cluster.delete_pods(&pods.map(|(pod, ..)| pod)).await;
-    assert!(in_kernels().is_empty(), "{:?}", in_kernels());
+    // Sandboxes go a moment after their pods.
+    wait::until("the links to be gone", SOON, async || {
+        ensure!(in_kernels().is_empty(), "{:?}", in_kernels());
+        Ok(())
+    })
+    .await;
     remove_network("vlan-100");
     remove_network("vlan-200");
 }
