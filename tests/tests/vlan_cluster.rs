@@ -153,7 +153,7 @@ async fn what_the_provider_bound_is_what_the_kernels_have() {
     // Its first answers are no.
     trial::faults(
         &cluster,
-        &json!([{"operation": "allocate", "times": 2, "fault": {"kind": "status", "status": 500}}]),
+        &json!([{"operation": "allocate", "times": 2, "fault": {"kind": "status", "code": 500}}]),
     )
     .await;
     let names: Vec<String> = (0..PODS).map(|n| format!("provided-{n}")).collect();
