@@ -151,11 +151,8 @@ async fn what_the_provider_bound_is_what_the_kernels_have() {
     let cluster = stage().await;
     network("provided", None, "10.86.3.1-10.86.3.30");
     // Its first answers are no.
-    trial::faults(
-        &cluster,
-        &json!([{"operation": "allocate", "times": 2, "fault": {"kind": "status", "code": 500}}]),
-    )
-    .await;
+    trial::faults(&cluster, &json!([{"operation": "allocate", "times": 2, "fault": {"kind": "status", "code": 500}}]))
+        .await;
     let names: Vec<String> = (0..PODS).map(|n| format!("provided-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let begin = Instant::now();
